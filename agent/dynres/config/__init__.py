@@ -1,0 +1,1 @@
+"""YAML text to frozen types; every fault with its place."""

@@ -1,0 +1,1 @@
+"""The controller: resvals, static replication, pools, answers."""

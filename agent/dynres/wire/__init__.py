@@ -1,0 +1,1 @@
+"""What agents, controller and clients say to each other, and how it travels."""

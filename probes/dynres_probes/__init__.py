@@ -1,0 +1,1 @@
+"""The shipped probe plugins, found through the entry-point group `dynres.probes`."""
