@@ -23,7 +23,7 @@ class NotHere(Enum):
 NOT_HERE: Final[Literal[NotHere.NOT_HERE]] = NotHere.NOT_HERE
 """Not applicable on this host; asked again after a reload and every `recheck` (10 m)."""
 
-Reading = Mapping[str, Value | None | NotHere]
+Reading = Mapping[str, Value | NotHere | None]
 """One run: resource name -> value; `None` says that the value is unavailable now."""
 
 

@@ -1,0 +1,117 @@
+"""What clients ask the controller, and how it answers: one request, one answer, by id."""
+
+import msgspec
+
+from dynres.wire.codec import decode
+from dynres.wire.views import Explanation, HostsView, PoolsView, ValuesView
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True):
+    """Base of all requests."""
+
+
+class AskHosts(Request, frozen=True, kw_only=True, tag="hosts"):
+    """Which hosts are there; `hosts` narrows to those names (empty: all)."""
+
+    hosts: tuple[str, ...] = ()
+    all_hosts: bool = False
+    """Also those that are not up, or closed."""
+
+
+class AskValues(Request, frozen=True, kw_only=True, tag="values"):
+    """The table, or the rows and columns named."""
+
+    hosts: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+
+
+class AskPools(Request, frozen=True, kw_only=True, tag="pools"):
+    """Every instance that can be leased."""
+
+    holders: bool = False
+
+
+class AskExplain(Request, frozen=True, kw_only=True, tag="explain"):
+    """All about one value."""
+
+    host: str
+    resource: str
+
+
+class AskReload(Request, frozen=True, kw_only=True, tag="reload"):
+    """Read the configuration again and say whether it is in force."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True, tag_field="t"):
+    """Base of all answers."""
+
+
+class Hosts(Answer, frozen=True, kw_only=True, tag="hosts"):
+    """Answer to AskHosts."""
+
+    view: HostsView
+
+
+class Values(Answer, frozen=True, kw_only=True, tag="values"):
+    """Answer to AskValues."""
+
+    view: ValuesView
+
+
+class Pools(Answer, frozen=True, kw_only=True, tag="pools"):
+    """Answer to AskPools."""
+
+    view: PoolsView
+
+
+class Explained(Answer, frozen=True, kw_only=True, tag="explained"):
+    """Answer to AskExplain."""
+
+    view: Explanation
+
+
+class Reloaded(Answer, frozen=True, kw_only=True, tag="reloaded"):
+    """The new configuration is in force; warnings in words."""
+
+    warnings: tuple[str, ...] = ()
+
+
+class Failure(Answer, frozen=True, kw_only=True, tag="failure"):
+    """The request was refused: a code for scripts, a message for people, faults of files."""
+
+    code: str
+    """usage | unknown_host | unknown_resource | config | internal"""
+    message: str
+    faults: tuple[dict[str, str | None], ...] = ()
+
+
+AnyRequest = AskHosts | AskValues | AskPools | AskExplain | AskReload
+AnyAnswer = Hosts | Values | Pools | Explained | Reloaded | Failure
+
+
+class Call(msgspec.Struct, frozen=True, kw_only=True):
+    """A request on its way; the answer bears the same id."""
+
+    id: str
+    request: AnyRequest
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer on its way."""
+
+    id: str
+    answer: AnyAnswer
+
+
+_CALL = msgspec.msgpack.Decoder(Call)
+_RESULT = msgspec.msgpack.Decoder(Result)
+
+
+def read_call(body: bytes | memoryview) -> Call:
+    """A client's request. Raises WireError."""
+    return decode(_CALL, body)
+
+
+def read_result(body: bytes | memoryview) -> Result:
+    """The controller's answer. Raises WireError."""
+    return decode(_RESULT, body)
