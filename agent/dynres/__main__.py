@@ -1,0 +1,6 @@
+"""`python -m dynres` is the `dynres` command."""
+
+from dynres.cli.main import main
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""Tables: rows of cells, in colour on a terminal and as aligned plain text elsewhere."""
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from dynres.cli.output import is_terminal, printable, say
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+
+class Cell(NamedTuple):
+    """What stands in a column; `style` is how a terminal shows it."""
+
+    text: str
+    style: str = ""
+
+
+Row = tuple[Cell, ...]
+
+
+class Table(NamedTuple):
+    """A view: one fixed set of columns, and its rows."""
+
+    columns: tuple[str, ...]
+    rows: Sequence[Row]
+    right: frozenset[str] = frozenset()
+    """Columns aligned to the right."""
+
+
+def plain_lines(table: Table) -> Iterable[str]:
+    """The table as text: two blanks between columns, nothing cut off, no blanks at line ends."""
+    lines = [table.columns, *(tuple(printable(c.text) for c in row) for row in table.rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    right = [name in table.right for name in table.columns]
+    for line in lines:
+        cells = zip(line, widths, right, strict=True)
+        yield "  ".join(t.rjust(w) if r else t.ljust(w) for t, w, r in cells).rstrip()
+
+
+def rich_table(table: Table, title: str | None = None) -> "RichTable":
+    """The table for a terminal; long text is folded, never cut off."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table as RichTable
+    from rich.text import Text
+
+    shown = RichTable(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for name in table.columns:
+        justify = "right" if name in table.right else "left"
+        shown.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
+    for row in table.rows:
+        shown.add_row(*(Text(printable(cell.text), style=cell.style) for cell in row))
+    return shown
+
+
+def console() -> "Console":
+    """The terminal; it honours NO_COLOR itself."""
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False)
+
+
+def show(table: Table) -> None:
+    """Print the table on stdout, in the form that suits who reads it."""
+    if is_terminal(sys.stdout) and os.environ.get("TERM", "dumb") != "dumb":
+        console().print(rich_table(table))
+        return
+    for line in plain_lines(table):
+        say(line)
