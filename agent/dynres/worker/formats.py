@@ -175,7 +175,11 @@ class Refusals:
         if len(self.kept) >= REFUSED_LIMIT:
             self.more += 1
             return
-        self.kept.append(Refused(shown(pair.name), shown(pair.text or UNAVAILABLE), reason))
+        self.kept.append(
+            Refused(
+                shown(pair.name), shown(UNAVAILABLE if pair.text is None else pair.text), reason
+            )
+        )
 
     def all(self) -> tuple[Refused, ...]:
         """Every refusal that was kept, and one that counts the rest."""
@@ -185,8 +189,14 @@ class Refusals:
 
 def shown(text: str) -> str:
     """A text from a probe as a log or a table may show it: short, printable, valid UTF-8."""
-    short = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
-    return "".join(char if char.isprintable() else f"\\x{ord(char) & 0xFF:02x}" for char in short)
+    plain = "".join(c if c.isprintable() else _escaped(ord(c)) for c in text[: SHOWN + 1])
+    return plain if len(plain) <= SHOWN else plain[: SHOWN - 1] + "…"
+
+
+def _escaped(code: int) -> str:
+    if code < 0x100 or 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code & 0xFF:02x}"
+    return f"\\u{code:04x}"
 
 
 def _summary(missed: Mapping[str, str], refused: list[Refused]) -> str:

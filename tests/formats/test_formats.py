@@ -1,0 +1,92 @@
+"""Each format on cases in folders (NAME.in, NAME.expected) and on noise."""
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from dynres.value import STRING_LIMIT, ValueType
+from dynres.worker.formats import FORMATS, REFUSED_LIMIT, SHOWN, Parsed, parse
+
+HERE = Path(__file__).parent
+CASES = sorted(HERE.glob("*/*.in"))
+SEVERAL: dict[str, ValueType] = {"a": "numeric", "b": "boolean", "s": "string"}
+FORMS = [None, *FORMATS]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda p: f"{p.parent.name}/{p.stem}")
+def test_an_output_gives_what_its_case_says(case: Path) -> None:
+    expected = json.loads(case.with_suffix(".expected").read_text())
+    form = None if case.parent.name == "default" else case.parent.name
+    parsed = parse(case.read_bytes(), form, expected["resources"], expected.get("map", {}))
+    assert parsed.values == expected["values"]
+    assert {n: type(v) for n, v in parsed.values.items()} == {
+        n: type(v) for n, v in expected["values"].items()
+    }
+    assert parsed.missed == expected["missed"]
+    assert [[r.name, r.text, r.reason] for r in parsed.refused] == expected["refused"]
+    assert parsed.problem == expected["problem"]
+
+
+def test_every_case_has_both_files() -> None:
+    assert len(CASES) > 80
+    assert {c.with_suffix("") for c in CASES} == {
+        c.with_suffix("") for c in HERE.glob("*/*.expected")
+    }
+
+
+def test_an_unknown_format_names_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="expected one of value, lines, json, got xml"):
+        parse(b"1", "xml", {"a": "numeric"}, {})
+
+
+def check(parsed: Parsed, resources: dict[str, ValueType]) -> None:
+    """What holds for whatever a probe prints."""
+    assert set(parsed.values) | set(parsed.missed) == set(resources)
+    assert not set(parsed.values) & set(parsed.missed)
+    assert (parsed.problem is None) == bool(parsed.values)
+    assert len(parsed.refused) <= REFUSED_LIMIT + 1
+    assert all(len(r.name) <= SHOWN and len(r.text) <= SHOWN for r in parsed.refused)
+    types = {"numeric": float, "boolean": bool, "string": str}
+    for name, value in parsed.values.items():
+        assert value is None or type(value) is types[resources[name]]
+        if isinstance(value, str):
+            assert len(value.encode()) <= STRING_LIMIT
+    for refused in parsed.refused:
+        f"{refused.name}{refused.text}{refused.reason}".encode()
+
+
+lines = st.lists(
+    st.tuples(st.sampled_from([b"a", b"b", b"s", b"x", b""]), st.binary(max_size=30)).map(b"=".join)
+).map(b"\n".join)
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
+trees = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from("abs") | st.text(), inner),
+    max_leaves=20,
+)
+objects = st.dictionaries(st.sampled_from("abs"), trees).map(lambda t: json.dumps(t).encode())
+cut = st.tuples(objects, st.integers(0, 200), st.binary(max_size=3)).map(
+    lambda t: t[0][: t[1]] + t[2] + t[0][t[1] :]
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@given(output=st.binary(max_size=300) | lines | objects | cut)
+@example(output=b"[" * 100_000)
+@example(output=b'{"a":' * 20_000)
+@example(output=b'"' * 65_536)
+@example(output=b'{"a": "' + b"\\" * 65_536)
+@example(output=b"a=" + b"9" * 65_536)
+@example(output=b'{"a": ' + b"9" * 65_536 + b"}")
+@example(output=b"=\n" * 32_768)
+@example(output=b"a=1\n" * 16_384)
+@example(output=b"\xef\xbb\xbf" * 1000)
+def test_whatever_a_probe_prints_is_judged_and_raises_nothing(
+    form: str | None, output: bytes
+) -> None:
+    check(parse(output, form, SEVERAL, {"x": "s"}), SEVERAL)
+    one: dict[str, ValueType] = {"s": "string"}
+    check(parse(output, form, one, {}), one)
