@@ -50,7 +50,7 @@ def _decode(data: bytes, file: str) -> str:
                 place=start,
                 what="file is too large",
                 expected=f"at most {FILE_LIMIT // 1024**2} MiB",
-                got=f"{len(data) / 1024**2:.1f} MiB",
+                got="more",
                 hint="split it into resources.d/",
             )
         )
