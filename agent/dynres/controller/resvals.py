@@ -1,0 +1,305 @@
+"""The resvals table: host x resource -> value, source, measured instant and state, by columns.
+
+One float64 matrix holds every value: numbers as they are, booleans as 0 and 1, strings as codes;
+NaN where there never was one. A column is contiguous, so that a requirement over 10,000 hosts is
+a few vector operations; a row is a strided gather. 27 bytes a cell.
+
+Instants are seconds of the controller's clock. What a file declares counts as measured `ALWAYS`,
+so a static value is never older than any ttl, and nothing downstream needs to know that it is one.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from dynres.controller.interned import Interned
+from dynres.value import Value, ValueType
+from dynres.wire.views import SourceKind
+
+Rows = int | npt.NDArray[np.intp]
+
+ALWAYS: Final = np.inf
+NEVER: Final = -np.inf
+
+ABSENT: Final = 0
+FRESH: Final = 1
+STALE: Final = 2
+UNAVAILABLE: Final = 3
+
+DIFFERS: Final = "definition differs"
+NO_REPORT: Final = "no report yet"
+
+
+class Origin(NamedTuple):
+    """Where a value comes from."""
+
+    kind: SourceKind
+    probe: str | None = None
+    place: str | None = None
+
+
+class Column(NamedTuple):
+    """A resource as the table sees it; `ttl` in seconds, `inf` for a static one."""
+
+    name: str
+    type: ValueType
+    ttl: float
+
+
+class Cell(NamedTuple):
+    """One cell as it is at an instant; `value` is None in every state but FRESH."""
+
+    state: int
+    value: Value | None
+    last: Value | None
+    reason: str | None
+    measured: float
+    origin: Origin
+
+
+class Resvals:
+    """The table. Rows are hosts, columns resources; both are known by name and by index."""
+
+    def __init__(self, columns: Iterable[Column], hosts: Sequence[str] = ()) -> None:
+        self.columns: tuple[Column, ...] = tuple(columns)
+        self.index: dict[str, int] = {c.name: i for i, c in enumerate(self.columns)}
+        self.rows: dict[str, int] = {}
+        self._unused: list[int] = []
+        self._ttl = np.array([c.ttl for c in self.columns], dtype=np.float64)
+        self._string = np.array([c.type == "string" for c in self.columns], dtype=np.bool_)
+        self._texts: Interned[str] = Interned()
+        self._reasons: Interned[str] = Interned()
+        self._origins: Interned[Origin] = Interned()
+        shape = (len(self.columns), max(len(hosts), 1))
+        self._value = np.full(shape, np.nan)
+        self._measured = np.full(shape, NEVER)
+        self._state = np.zeros(shape, dtype=np.int8)
+        self._origin = np.zeros(shape, dtype=np.int32)
+        self._reason = np.full(shape, -1, dtype=np.int32)
+        self._current = np.zeros(shape, dtype=np.bool_)
+        self._disputed = np.zeros(shape, dtype=np.bool_)
+        for host in hosts:
+            self.add_host(host)
+
+    # rows
+
+    def add_host(self, host: str) -> int:
+        """The row of `host`, a new one where it has none; every cell of a new row is absent."""
+        row = self.rows.get(host)
+        if row is None:
+            row = self._unused.pop() if self._unused else len(self.rows)
+            if row >= self._value.shape[1]:
+                self._grow(row + max(64, row // 2))
+            self.rows[host] = row
+        return row
+
+    def remove_host(self, host: str) -> None:
+        """The host's row vanishes with everything in it."""
+        row = self.rows.pop(host, None)
+        if row is not None:
+            self._value[:, row] = np.nan
+            self._measured[:, row] = NEVER
+            self._state[:, row] = ABSENT
+            self._reason[:, row] = -1
+            self._current[:, row] = False
+            self._disputed[:, row] = False
+            self._unused.append(row)
+
+    def _grow(self, size: int) -> None:
+        more = size - self._value.shape[1]
+
+        def wider(matrix: npt.NDArray[Any], filler: float) -> npt.NDArray[Any]:
+            return np.pad(matrix, ((0, 0), (0, more)), constant_values=filler)
+
+        self._value = wider(self._value, np.nan)
+        self._measured = wider(self._measured, NEVER)
+        self._state = wider(self._state, ABSENT)
+        self._origin = wider(self._origin, 0)
+        self._reason = wider(self._reason, -1)
+        self._current = wider(self._current, 0)
+        self._disputed = wider(self._disputed, 0)
+
+    # writing
+
+    def put(
+        self,
+        column: int,
+        rows: Rows,
+        value: Value | None,
+        *,
+        origin: Origin,
+        measured: float = ALWAYS,
+        reason: str | None = None,
+    ) -> bool:
+        """The one way in: a declared value, hosts.yaml's own, a measured one.
+
+        `value` None: known to be unavailable, for `reason`; what was known before stays as
+        `last`. False where a cell of `rows` knows something newer: then nothing is written.
+        """
+        newer = self._measured[column, rows] > measured
+        if newer if isinstance(rows, int) else newer.any():
+            return False
+        if value is None:
+            self._state[column, rows] = UNAVAILABLE
+            self._reason[column, rows] = self._reasons.code(reason or "unavailable")
+        else:
+            number = self._texts.code(value) if isinstance(value, str) else float(value)
+            self._value[column, rows] = number
+            self._state[column, rows] = FRESH
+            self._reason[column, rows] = -1
+        self._measured[column, rows] = measured
+        self._origin[column, rows] = self._origins.code(origin)
+        self._current[column, rows] = True
+        if self._texts.crowded or self._reasons.crowded or self._origins.crowded:
+            self._sweep()
+        return True
+
+    def expect(self, column: int, rows: Rows, origin: Origin) -> None:
+        """A probe measures it on these hosts: until a report comes, unavailable."""
+        self.put(column, rows, None, origin=origin, measured=NEVER, reason=NO_REPORT)
+        self._current[column, rows] = False
+
+    def withdraw(self, column: int, row: int, reason: str) -> None:
+        """What was measured no longer counts, whatever its age."""
+        self._state[column, row] = UNAVAILABLE
+        self._reason[column, row] = self._reasons.code(reason)
+        self._current[column, row] = False
+
+    def touch(
+        self, row: int, probe: str, measured: float, *, missed: Mapping[str, str], literal: bool
+    ) -> None:
+        """A run of `probe` has measured again what this session reported of it before.
+
+        `missed` resources were not; with `literal` only values that `on_failure` gave count.
+        """
+        kinds: tuple[SourceKind, ...] = ("on_failure",) if literal else ("probe", "on_failure")
+        codes = [self._origins.find(Origin(kind, probe)) for kind in kinds]
+        origins = self._origin[:, row]
+        hit = np.zeros(len(self.columns), dtype=np.bool_)
+        for code in codes:
+            if code is not None:
+                hit |= origins == code
+        hit &= self._current[:, row]
+        for name in missed:
+            column = self.index.get(name)
+            if column is not None:
+                hit[column] = False
+        self._measured[hit, row] = np.maximum(self._measured[hit, row], measured)
+
+    def new_session(self, row: int) -> None:
+        """What an earlier session reported ages from now on; no run of the new one renews it."""
+        self._current[:, row] = False
+
+    def dispute(self, row: int, columns: Iterable[int]) -> None:
+        """Exactly these columns are unavailable on that host: their definitions differ."""
+        self._disputed[:, row] = False
+        self._disputed[list(columns), row] = True
+
+    def carry(self, old: "Resvals", names: Iterable[str]) -> None:
+        """Take over what `old` has measured of the resources `names`, where it still belongs."""
+        hosts = [host for host in self.rows if host in old.rows]
+        to = np.array([self.rows[h] for h in hosts], dtype=np.intp)
+        of = np.array([old.rows[h] for h in hosts], dtype=np.intp)
+        for name in names:
+            new, was = self.index[name], old.index[name]
+            moved = (self._state[new, to] != ABSENT) & np.isfinite(old._measured[was, of])
+            mine, theirs = (new, to[moved]), (was, of[moved])
+            self._measured[mine] = old._measured[theirs]
+            self._state[mine] = old._state[theirs]
+            self._current[mine] = old._current[theirs]
+            self._origin[mine] = self._origins.adopt(old._origins, old._origin[theirs])
+            self._reason[mine] = self._reasons.adopt(old._reasons, old._reason[theirs])
+            values = old._value[theirs]
+            if self.columns[new].type == "string":
+                known = ~np.isnan(values)
+                values[known] = self._texts.adopt(old._texts, values[known].astype(np.int32))
+            self._value[mine] = values
+
+    def _sweep(self) -> None:
+        texts = self._value[self._string]
+        self._texts.sweep(texts[~np.isnan(texts)].astype(np.intp))
+        self._reasons.sweep(self._reason[self._reason >= 0].astype(np.intp))
+        self._origins.sweep(self._origin[self._state != ABSENT].astype(np.intp))
+
+    # reading
+
+    def states(self, column: int, now: float) -> npt.NDArray[np.int8]:
+        """ABSENT, FRESH, STALE or UNAVAILABLE of one resource, for every row."""
+        return self._effective(
+            self._state[column],
+            self._measured[column],
+            self._disputed[column],
+            now - self._ttl[column],
+        )
+
+    def numbers(self, column: int, now: float) -> npt.NDArray[np.float64]:
+        """The fresh values of one resource for every row (strings as codes); NaN elsewhere."""
+        return np.where(self.states(column, now) == FRESH, self._value[column], np.nan)
+
+    def text_code(self, text: str) -> float:
+        """The number that stands for `text` in `numbers`; NaN, which equals nothing, for none."""
+        code = self._texts.find(text)
+        return np.nan if code is None else float(code)
+
+    @staticmethod
+    def _effective(
+        state: npt.NDArray[np.int8],
+        measured: npt.NDArray[np.float64],
+        disputed: npt.NDArray[np.bool_],
+        oldest: npt.NDArray[np.float64] | float,
+    ) -> npt.NDArray[np.int8]:
+        aged = np.where((state == FRESH) & (measured < oldest), np.int8(STALE), state)
+        return np.where(disputed & (state != ABSENT), np.int8(UNAVAILABLE), aged)
+
+    def row(self, host: str, now: float) -> dict[str, Cell]:
+        """Every cell of a host that is not absent, in the order of the columns."""
+        row = self.rows.get(host)
+        if row is None:
+            return {}
+        here = np.flatnonzero(self._state[:, row])
+        return self._cells(here, row, now)
+
+    def cell(self, host: str, resource: str, now: float) -> Cell | None:
+        """One cell; None where the resource is absent there."""
+        row, column = self.rows.get(host), self.index.get(resource)
+        if row is None or column is None or self._state[column, row] == ABSENT:
+            return None
+        return self._cells(np.array([column], dtype=np.intp), row, now)[resource]
+
+    def _cells(self, here: npt.NDArray[np.intp], row: int, now: float) -> dict[str, Cell]:
+        measured = self._measured[here, row]
+        disputed = self._disputed[here, row]
+        states = self._effective(self._state[here, row], measured, disputed, now - self._ttl[here])
+        cells = {}
+        for column, state, number, at, origin, reason, clash in zip(
+            here.tolist(),
+            states.tolist(),
+            self._value[here, row].tolist(),
+            measured.tolist(),
+            self._origin[here, row].tolist(),
+            self._reason[here, row].tolist(),
+            disputed.tolist(),
+            strict=True,
+        ):
+            last = self._read(column, number)
+            value = last if state == FRESH else None
+            why = self._why(reason, clash)
+            name = self.columns[column].name
+            cells[name] = Cell(state, value, last, why, at, self._origins.thing(origin))
+        return cells
+
+    def _read(self, column: int, number: float) -> Value | None:
+        if isnan(number):
+            return None
+        kind = self.columns[column].type
+        if kind == "string":
+            return self._texts.thing(int(number))
+        return number if kind == "numeric" else number != 0
+
+    def _why(self, code: int, clash: bool) -> str | None:
+        if clash:
+            return DIFFERS
+        return self._reasons.thing(code) if code >= 0 else None
