@@ -1,0 +1,154 @@
+"""The 11 built-in load indices, read from /proc in one go."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from dynres.probe import ProbeError
+from dynres_probes import procfs
+from dynres_probes.averages import Average, Growth
+from dynres_probes.logins import Activity, Logins, last_uses
+
+PROC = Path("/proc")
+SYS_BLOCK = Path("/sys/block")
+MB: Final = 2**20
+
+_PERIODS: Final = {"r15s": 15.0, "r1m": 60.0, "r15m": 900.0}
+_PLACES: Final = {
+    **dict.fromkeys(_PERIODS, 3),
+    **dict.fromkeys(("pg", "io", "it"), 2),
+    **dict.fromkeys(("tmp", "swp", "mem"), 1),
+    "ut": 4,
+    "ls": 0,
+}
+"""Decimals that mean something; the rest would only make every report differ."""
+
+
+class Load:
+    """Run queue, CPU, paging, disk, logins, idle time and free memory of this host.
+
+    Averages live from one read to the next; ut, pg and io are unavailable at the first.
+    """
+
+    def __init__(self) -> None:
+        self._tasks = {name: Average(period) for name, period in _PERIODS.items()}
+        self._tasks_at: float | None = None
+        self._averages = {name: Average(60.0) for name in ("ut", "pg", "io")}
+        self._growths = {name: Growth() for name in ("ut", "pg", "io")}
+        self._logins, self._activity = Logins(), Activity()
+        self._since = _agent_start()
+        self._failing: dict[str, str] = {}
+
+    def read(self) -> dict[str, float | None]:
+        """All 11 indices; one that cannot be read is None. ProbeError when none can."""
+        parts: dict[Callable[[], dict[str, float | None]], tuple[str, ...]] = {
+            self._run_queue: tuple(_PERIODS),
+            self._cpu: ("ut",),
+            self._memory: ("mem", "swp"),
+            self._paging: ("pg",),
+            self._disks: ("io",),
+            self._people: ("ls", "it"),
+            self._tmp: ("tmp",),
+        }
+        values: dict[str, float | None] = {}
+        failing: dict[str, str] = {}
+        for part, names in parts.items():
+            try:
+                values |= part()
+            except (OSError, ValueError, LookupError) as error:
+                values |= dict.fromkeys(names)
+                failing |= dict.fromkeys(names, str(error) or type(error).__name__)
+        self._tell(failing)
+        if len(failing) == len(values):
+            raise ProbeError(f"no load index can be read: {next(iter(failing.values()))}")
+        return {n: v if v is None else round(v, _PLACES[n]) for n, v in values.items()}
+
+    def _tell(self, failing: dict[str, str]) -> None:
+        """Say why an index has become unreadable, once: a plugin's stderr is kept and shown."""
+        for name, why in failing.items():
+            if self._failing.get(name) != why:
+                sys.stderr.write(f"{name}: {why}\n")
+        self._failing = failing
+
+    def _run_queue(self) -> dict[str, float | None]:
+        now = time.monotonic()
+        tasks = float(max(0, procfs.runnable_tasks(_text("loadavg")) - _own_runnable()))
+        elapsed = now - self._tasks_at if self._tasks_at is not None else 0.0
+        self._tasks_at = now
+        return {name: average.add(tasks, elapsed) for name, average in self._tasks.items()}
+
+    def _cpu(self) -> dict[str, float | None]:
+        times = procfs.cpu_times(_text("stat"))
+        growth = self._growths["ut"].since_last(times, time.monotonic())
+        if growth is not None and sum(growth[0]) > 0:
+            gained = procfs.CpuTimes(*growth[0])
+            idle = (gained.idle + gained.iowait) / sum(gained)
+            self._averages["ut"].add(1 - idle, growth[1])
+        return {"ut": self._averages["ut"].value}
+
+    def _memory(self) -> dict[str, float | None]:
+        memory = procfs.memory(_text("meminfo"))
+        return {"mem": memory.available / MB, "swp": memory.swap_free / MB}
+
+    def _paging(self) -> dict[str, float | None]:
+        if procfs.memory(_text("meminfo")).swap_total == 0:
+            return {"pg": 0.0}
+        return {"pg": self._rate("pg", procfs.swapped_pages(_text("vmstat")))}
+
+    def _disks(self) -> dict[str, float | None]:
+        moved = procfs.disk_bytes(_text("diskstats"), _real_disks())
+        rate = self._rate("io", moved)
+        return {"io": None if rate is None else rate / 1024}
+
+    def _rate(self, name: str, counter: int) -> float | None:
+        """The counter's average growth a second; None until two samples were taken."""
+        growth = self._growths[name].since_last((counter,), time.monotonic())
+        if growth is not None:
+            self._averages[name].add(growth[0][0] / growth[1], growth[1])
+        return self._averages[name].value
+
+    def _people(self) -> dict[str, float | None]:
+        logins = self._logins.read()
+        now = time.clock_gettime(time.CLOCK_BOOTTIME)
+        stamps = last_uses(terminal for login in logins for terminal in login.terminals)
+        self._activity.look(stamps, time.time(), now)
+        newest = self._activity.newest
+        idle = now - (newest if newest is not None else self._since)
+        return {"ls": float(len({login.user for login in logins})), "it": max(0.0, idle) / 60}
+
+    def _tmp(self) -> dict[str, float | None]:
+        room = os.statvfs("/tmp")
+        return {"tmp": room.f_bavail * room.f_frsize / MB}
+
+
+def _text(path: str) -> str:
+    """A file below /proc as text. Raises OSError."""
+    return (PROC / path).read_text("ascii", "replace")
+
+
+def _real_disks() -> set[str]:
+    """Whole disks that hardware or the hypervisor gives: what lies on them counts only once."""
+    return {path.name for path in SYS_BLOCK.iterdir() if (path / "device").exists()}
+
+
+def _own_runnable() -> int:
+    """Runnable threads of this process: this one, and others that a plugin may have started."""
+    runnable = 0
+    for task in (PROC / "self/task").iterdir():
+        try:
+            runnable += procfs.task_state((task / "stat").read_text("ascii", "replace")) == "R"
+        except OSError:
+            continue  # the thread has ended
+    return max(1, runnable)
+
+
+def _agent_start() -> float:
+    """Instant (CLOCK_BOOTTIME) when the agent started: it is the parent of the plugin host."""
+    try:
+        ticks = procfs.start_ticks(_text(f"{os.getppid()}/stat"))
+    except (OSError, ValueError, LookupError):
+        return time.clock_gettime(time.CLOCK_BOOTTIME)
+    return ticks / os.sysconf("SC_CLK_TCK")
