@@ -95,18 +95,23 @@ def floor() -> float:
     return time.monotonic() - begun
 
 
-async def one_round(folder: Path) -> dict[str, float]:
-    stub = Stub(())
+def start_agent(folder: Path, controller: str) -> subprocess.Popen[bytes]:
+    """The agent as a user starts it, with a metrics page of its own."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    figures = {"floor_s": await asyncio.to_thread(floor)}
-    begun = time.monotonic()
-    agent = subprocess.Popen(
-        [sys.executable, "-m", "dynres", "agent", "--config", str(folder), "--host", "bench"]
-        + ["--controller", stub.listener.endpoint, "--metrics", f"127.0.0.1:{port}"],
+        metrics = f"127.0.0.1:{probe.getsockname()[1]}"
+    command = [sys.executable, "-m", "dynres", "agent", "--config", str(folder)]
+    return subprocess.Popen(
+        [*command, "--host", "bench", "--controller", controller, "--metrics", metrics],
         env={**os.environ, "DYNRES_RUNTIME": str(folder)},
     )
+
+
+async def one_round(folder: Path) -> dict[str, float]:
+    stub = Stub(())
+    figures = {"floor_s": await asyncio.to_thread(floor)}
+    begun = time.monotonic()
+    agent = start_agent(folder, stub.listener.endpoint)
     try:
         async with asyncio.timeout(60):
             while stub.first_report is None or sum(n >= 2 for n in stub.seen.values()) <= PROBES:
