@@ -1,4 +1,4 @@
-"""Decides which entry of a resourcemap covers a host; no files, no host sets, any process may ask."""
+"""Decides which entry of a resourcemap covers a host; pure, so that the agent may ask too."""
 
 from dynres.config.model import Entry, Resource
 

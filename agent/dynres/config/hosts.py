@@ -1,4 +1,4 @@
-"""The ClusterShell edge: text with bracket ranges <-> host names, sorted and folded as NodeSet does."""
+"""The ClusterShell edge: text with bracket ranges <-> host names, in NodeSet's order."""
 
 import re
 from collections.abc import Iterable
@@ -44,7 +44,7 @@ def expand(text: str) -> list[str]:
         hosts = list(map(str, _node_set(text)))
     except NodeSetException as error:
         raise TermError(str(error)) from error
-    if len(hosts[-1]) > NAME_LIMIT:
+    if max(map(len, hosts)) > NAME_LIMIT:
         raise TermError(f"names longer than {NAME_LIMIT} characters")
     return hosts
 

@@ -1,4 +1,4 @@
-"""Decides which spellings of a host name are one host, and how names sort; no name service is asked."""
+"""Decides which spellings of a host name are one host, and how names sort; never asks DNS."""
 
 import re
 from collections.abc import Iterable, Iterator
