@@ -1,0 +1,224 @@
+"""The agent's own table: what each resource is worth after the runs that have ended.
+
+It decides what a failure does to a value (`on_failure`), when a value is fresh, and why there is
+none. Instants are seconds of the clock that counts suspend too; `now` is an argument.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple
+
+from dynres.config.model import Resource
+from dynres.value import Value, ValueType, format_duration
+from dynres.worker.outcome import Outcome, RunResult
+
+NOT_HERE: Final = "not here: the probe does not apply to this host"
+SAID_SO: Final = "the probe says that it is unavailable"
+NO_RUN_YET: Final = "no run yet"
+
+State = Literal["fresh", "stale", "unavailable"]
+
+
+class Rule(NamedTuple):
+    """What the table needs to know of one resource; `ttl` in seconds."""
+
+    probe: str
+    type: ValueType
+    unit: str | None
+    ttl: float
+    on_failure: Literal["keep", "unavailable", "literal"]
+    fallback: Value | None
+
+    @staticmethod
+    def of(resource: Resource, probe: str) -> "Rule":
+        """The rule of a dynamic resource that `probe` feeds on this host."""
+        return Rule(
+            probe=probe,
+            type=resource.type,
+            unit=resource.unit,
+            ttl=resource.ttl or float("inf"),
+            on_failure=resource.on_failure,
+            fallback=resource.fallback,
+        )
+
+
+class Reading(NamedTuple):
+    """What one resource is worth, and since when; `value` None: unavailable, for `reason`."""
+
+    probe: str
+    value: Value | None
+    measured: float
+    """The instant when the run that gave it started."""
+    reason: str | None = None
+    fallback: bool = False
+    """Whether `on_failure` gave it."""
+
+
+class Ended(NamedTuple):
+    """A run that ended, as reports and status need it."""
+
+    probe: str
+    outcome: Outcome
+    reason: str | None
+    started: float
+    duration: float
+    missed: Mapping[str, str]
+    """Resource of this probe -> why an `ok` run gave it no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeState:
+    """How a probe has fared."""
+
+    last: Ended
+    failures: int
+    """Failed runs in a row."""
+    stderr: str
+    refused: tuple[tuple[str, str, str], ...]
+    """Values of the last run that were not taken: name, text, reason."""
+
+
+class Standing(NamedTuple):
+    """One resource as a view shows it; `value` only while fresh, `last` also when stale."""
+
+    state: State
+    value: Value | None
+    last: Value | None
+    reason: str | None
+    age: float | None
+    """Seconds since it was measured."""
+    fallback: bool
+
+
+class Latest:
+    """The current reading of every resource that this host measures."""
+
+    def __init__(self) -> None:
+        self._rules: dict[str, Rule] = {}
+        self._readings: dict[str, Reading] = {}
+        self._probes: dict[str, ProbeState] = {}
+        self._names: dict[str, list[str]] = {}
+
+    def define(self, rules: Mapping[str, Rule]) -> None:
+        """Go by these rules from now on.
+
+        What is no longer among them vanishes; so does a reading whose type or unit has changed.
+        """
+        for name, old in self._rules.items():
+            new = rules.get(name)
+            if new is None or (new.type, new.unit) != (old.type, old.unit):
+                self._readings.pop(name, None)
+        self._rules = dict(rules)
+        self._names = {}
+        for name, rule in rules.items():
+            self._names.setdefault(rule.probe, []).append(name)
+        self._probes = {p: state for p, state in self._probes.items() if p in self._names}
+
+    def apply(self, result: RunResult, asked: Collection[str]) -> Ended | None:
+        """Take the result of a run that was asked for the resources `asked`.
+
+        None where it changes nothing: it was cut short, or its probe is gone.
+        """
+        if result.outcome == "cancelled" or result.probe not in self._names:
+            return None
+        missed = self._missed(result, asked) if result.outcome == "ok" else {}
+        if result.outcome != "skipped":
+            for name in self._names[result.probe]:
+                if name in asked:
+                    self._take(name, result, missed.get(name))
+        ended = Ended(
+            result.probe, result.outcome, result.reason, result.started, result.duration, missed
+        )
+        self._remember(result, ended)
+        return ended
+
+    def resources_of(self, probe: str) -> list[str]:
+        """The resources that `probe` feeds."""
+        return self._names.get(probe, [])
+
+    def reading(self, resource: str) -> Reading | None:
+        """What it is worth; None before its first run."""
+        return self._readings.get(resource)
+
+    def readings(self) -> Mapping[str, Reading]:
+        """All readings by resource."""
+        return self._readings
+
+    def probe(self, probe: str) -> ProbeState | None:
+        """How a probe has fared; None before its first run."""
+        return self._probes.get(probe)
+
+    def standing(self, resource: str, now: float) -> Standing | None:
+        """How a resource stands at `now`; None for one that this host does not measure."""
+        rule = self._rules.get(resource)
+        if rule is None:
+            return None
+        reading = self._readings.get(resource)
+        if reading is None:
+            return Standing("unavailable", None, None, NO_RUN_YET, None, fallback=False)
+        age = max(0.0, now - reading.measured)
+        if reading.value is None:
+            return Standing("unavailable", None, None, reading.reason, age, fallback=False)
+        if age > rule.ttl:
+            reason = self._why_stale(rule, age)
+            return Standing("stale", None, reading.value, reason, age, reading.fallback)
+        value = reading.value
+        return Standing("fresh", value, value, reading.reason, age, reading.fallback)
+
+    def standings(self, now: float) -> Iterator[tuple[str, Standing]]:
+        """Every resource that this host measures, with how it stands."""
+        for name in self._rules:
+            standing = self.standing(name, now)
+            if standing is not None:
+                yield name, standing
+
+    def _missed(self, result: RunResult, asked: Collection[str]) -> dict[str, str]:
+        """Why each resource of the probe that has no value in an `ok` run has none."""
+        if result.not_here:
+            return {}
+        refused = {value.name: value.reason for value in result.refused}
+        missed = {}
+        for name in self._names[result.probe]:
+            if name not in asked:
+                missed[name] = "this run was not asked for it"
+            elif name in result.missed:
+                missed[name] = result.missed[name]
+            elif name not in result.values:
+                missed[name] = refused.get(name, "the output does not give it")
+        return missed
+
+    def _take(self, name: str, result: RunResult, missed: str | None) -> None:
+        started = result.started
+        if result.not_here:
+            self._readings[name] = Reading(result.probe, None, started, NOT_HERE)
+        elif result.failure or missed is not None:
+            self._fail(name, result, missed or result.reason or result.outcome)
+        else:
+            value = result.values[name]
+            reason = SAID_SO if value is None else None
+            self._readings[name] = Reading(result.probe, value, started, reason)
+
+    def _fail(self, name: str, result: RunResult, reason: str) -> None:
+        rule, known = self._rules[name], self._readings.get(name)
+        if rule.on_failure == "literal":
+            reading = Reading(result.probe, rule.fallback, result.started, reason, fallback=True)
+        elif rule.on_failure == "keep" and known is not None and known.value is not None:
+            return
+        else:
+            reading = Reading(result.probe, None, result.started, reason)
+        self._readings[name] = reading
+
+    def _remember(self, result: RunResult, ended: Ended) -> None:
+        refused = tuple((r.name, r.text, r.reason) for r in result.refused)
+        before = self._probes.get(result.probe)
+        if result.outcome == "skipped" and before is not None:
+            self._probes[result.probe] = replace(before, last=ended)
+            return
+        failures = (before.failures if before else 0) + 1 if result.failure else 0
+        self._probes[result.probe] = ProbeState(ended, failures, result.stderr, refused)
+
+    def _why_stale(self, rule: Rule, age: float) -> str:
+        probe = self._probes.get(rule.probe)
+        if probe is not None and probe.last.reason:
+            return f"{probe.last.outcome}: {probe.last.reason}"
+        return f"not measured for {format_duration(round(age, 1))}"

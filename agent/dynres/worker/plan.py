@@ -1,0 +1,127 @@
+"""Which probes this host runs, for which resources: its own files, then the controllers' word."""
+
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field
+
+from dynres.config.covers import Cover
+from dynres.config.definition import digest
+from dynres.config.model import Configuration, Probe, Resource
+from dynres.config.names import AmbiguousError, Names
+from dynres.worker.latest import Rule
+from dynres.worker.outcome import RunSpec
+from dynres.worker.timetable import Cadence
+
+LOAD = "load"
+"""The plugin of the built-in load indices: it runs at once when the agent starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to run and what it gives: probes and resources by name."""
+
+    specs: Mapping[str, RunSpec] = field(default_factory=dict)
+    cadences: Mapping[str, Cadence] = field(default_factory=dict)
+    rules: Mapping[str, Rule] = field(default_factory=dict)
+
+
+class Declaration:
+    """One valid configuration, seen from one host.
+
+    `host` is how the agent calls itself; `canonical` how its own files spell that host.
+    """
+
+    def __init__(self, configuration: Configuration, host: str) -> None:
+        self.configuration = configuration
+        self.host = host
+        self.canonical = _canonical(configuration, host)
+        self.definitions = {r.name: digest(r) for r in configuration.resources}
+        self._dynamic = {r.name: r for r in configuration.resources if r.dynamic}
+        self._probes = {p.name: p for p in configuration.probes}
+        self._covers = {name: Cover(resource) for name, resource in self._dynamic.items()}
+        self._worker = all(h.worker for h in configuration.hosts if h.name == self.canonical)
+
+    def own_measure(self) -> frozenset[str]:
+        """What this host measures by its own files, until a controller has spoken.
+
+        A group that they cannot resolve means: not yet. A shared resource is measured by one
+        agent at a time, so the controller says by whom.
+        """
+        if not self._worker:
+            return frozenset()
+        return frozenset(
+            name
+            for name, resource in self._dynamic.items()
+            if not resource.shared and self._covers[name].index_for(self.canonical) is not None
+        )
+
+    def allowed(self, wanted: Set[str]) -> frozenset[str]:
+        """Of what controllers want measured, what the agent's own files declare as dynamic."""
+        return frozenset(wanted & self._dynamic.keys())
+
+    def shared(self, measured: Set[str]) -> tuple[str, ...]:
+        """Which of these resources are shared."""
+        return tuple(sorted(n for n in measured if n in self._dynamic and self._dynamic[n].shared))
+
+    def plan(self, measured: Set[str]) -> Plan:
+        """The probes that give the resources `measured`, each asked for those only."""
+        fed: dict[str, list[Resource]] = {}
+        probes: dict[str, Probe] = {}
+        rules: dict[str, Rule] = {}
+        for name, resource in self._dynamic.items():
+            probe = self._probe_of(resource) if name in measured else None
+            if probe is not None:
+                probes[probe.name] = probe
+                fed.setdefault(probe.name, []).append(resource)
+                rules[name] = Rule.of(resource, probe.name)
+        specs = {name: self._spec(probe, fed[name]) for name, probe in probes.items()}
+        cadences = {name: _cadence(specs[name], fed[name]) for name in specs}
+        return Plan(specs, cadences, rules)
+
+    def _probe_of(self, resource: Resource) -> Probe | None:
+        """The resource's probe, or that of the entry that covers this host."""
+        entry = self._covers[resource.name].entry_for(self.canonical)
+        if entry is not None and entry.probe is not None:
+            return entry.probe
+        return self._probes.get(resource.probe or "")
+
+    def _spec(self, probe: Probe, resources: list[Resource]) -> RunSpec:
+        agent = self.configuration.agent
+        return RunSpec(
+            probe=probe,
+            resources={r.name: r.type for r in resources},
+            host=self.host,
+            path=agent.path,
+            trusted_owners=agent.trusted_owners,
+            default_user=agent.user,
+        )
+
+
+def _cadence(spec: RunSpec, resources: list[Resource]) -> Cadence:
+    probe = spec.probe
+    return Cadence(
+        interval=min(r.interval for r in resources if r.interval is not None),
+        retry=probe.retry,
+        recheck=probe.recheck,
+        at_once=probe.plugin == LOAD,
+        definition=_meaning(spec),
+    )
+
+
+def _meaning(spec: RunSpec) -> tuple[object, ...]:
+    """What makes a probe another one: all but where in the file it stands and how often it runs."""
+    probe = spec.probe
+    what = tuple(
+        getattr(probe, name)
+        for name in probe.__struct_fields__
+        if name not in {"place", "retry", "recheck"}
+    )
+    rest = (spec.resources, spec.host, spec.path, spec.trusted_owners, spec.default_user)
+    return (*what, *rest)
+
+
+def _canonical(configuration: Configuration, host: str) -> str:
+    """How the files spell this host; `host` itself where they do not name it."""
+    try:
+        return Names(h.name for h in configuration.hosts).canonical(host) or host
+    except AmbiguousError:
+        return host
