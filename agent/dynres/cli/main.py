@@ -10,7 +10,7 @@ from click.shell_completion import CompletionItem
 
 from dynres import __version__
 from dynres.cli import output
-from dynres.cli.output import Exit, CommandError, ReaderGoneError
+from dynres.cli.output import CommandError, Exit, ReaderGoneError
 
 VERBS: Final = {
     "up": ("up", "Controller and agent on this machine, with a live table."),

@@ -1,18 +1,22 @@
 """The options and arguments that several verbs share, each defined once."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from dynres.cli.output import Exit, CommandError
+from dynres.cli.output import CommandError, Exit
 
 if TYPE_CHECKING:
     from dynres.config.load import Loaded, Role
 
 DEFAULT_CONFIG: Final = "/etc/dynres"
 DEFAULT_CONTROLLER: Final = "tcp://127.0.0.1:5751"
+
+_COMMA_OUTSIDE = re.compile(r",(?![^\[\]]*\])")
+"""A comma between terms: `h1,node[1-4,9]` has two."""
 
 Decorated = Callable[..., Any]
 
@@ -21,16 +25,21 @@ def _is_port(text: str) -> bool:
     return text.isascii() and text.isdigit() and 0 < int(text) < 65536
 
 
-def _endpoints(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+def check_endpoints(
+    _context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Check `tcp://HOST:PORT` or `ipc://PATH`. A usage error otherwise."""
     for endpoint in value:
         scheme, _, address = endpoint.partition("://")
         host, _, port = address.rpartition(":")
         if not ((scheme == "ipc" and address) or (scheme == "tcp" and host and _is_port(port))):
-            raise click.BadParameter(f"expected {DEFAULT_CONTROLLER} or the like, got {endpoint!r}")
+            raise click.BadParameter(f"expected tcp://HOST:PORT, got {endpoint!r}")
     return value
 
 
-def address_port(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+def address_port(
+    _context: click.Context, _parameter: click.Parameter, value: str | None
+) -> str | None:
     """Check an `ADDR:PORT`, where a page is served. A usage error otherwise."""
     host, _, port = (value or "").rpartition(":")
     if value is not None and not (host and (_is_port(port) or port == "0")):
@@ -57,7 +66,7 @@ def controller_option(function: Decorated) -> Decorated:
     return click.option(
         "--controller",
         metavar="ENDPOINT",
-        callback=_endpoints,
+        callback=check_endpoints,
         envvar="DYNRES_CONTROLLER",
         default=(DEFAULT_CONTROLLER,),
         multiple=True,
@@ -91,18 +100,21 @@ def hosts_argument(function: Decorated) -> Decorated:
     return click.argument("hosts", metavar="[HOST]...", nargs=-1)(function)
 
 
-def host_names(terms: tuple[str, ...]) -> tuple[str, ...]:
+def host_names(sets: tuple[str, ...]) -> tuple[str, ...]:
     """Names of the host sets given, each once, in the order given. A usage error otherwise."""
-    if not terms:
+    if not sets:
         return ()
-    from dynres.config.hosts import expand
+    from dynres.config.hosts import TermError, expand
 
     names: dict[str, None] = {}
-    for term in terms:
+    for term in (term for given in sets for term in _COMMA_OUTSIDE.split(given)):
+        if term.startswith("@"):
+            raise click.UsageError(f"HOST {term!r}: expected host names or ranges, got a group")
         try:
             names.update(dict.fromkeys(expand(term)))
-        except ValueError as error:
-            raise click.UsageError(f"HOST {term!r}: {error}") from error
+        except TermError as error:
+            hint = f" ({error.hint})" if error.hint else ""
+            raise click.UsageError(f"HOST {term!r}: {error}{hint}") from error
     return tuple(names)
 
 

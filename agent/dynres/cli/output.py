@@ -109,7 +109,7 @@ def failure(error: CommandError, *, as_json: bool) -> int:
 
 
 def flush() -> None:
-    """Write out what was printed. Raises ReaderGoneError, or CommandError where it cannot be written."""
+    """Write out what was printed. Raises ReaderGoneError or CommandError."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:

@@ -56,6 +56,11 @@ def rich_table(table: Table, title: str | None = None) -> "RichTable":
     return shown
 
 
+def on_terminal() -> bool:
+    """Whether stdout is a terminal that can do more than print lines."""
+    return is_terminal(sys.stdout) and os.environ.get("TERM", "dumb") != "dumb"
+
+
 def console() -> "Console":
     """The terminal; it honours NO_COLOR itself."""
     from rich.console import Console
@@ -65,7 +70,7 @@ def console() -> "Console":
 
 def show(table: Table) -> None:
     """Print the table on stdout, in the form that suits who reads it."""
-    if is_terminal(sys.stdout) and os.environ.get("TERM", "dumb") != "dumb":
+    if on_terminal():
         console().print(rich_table(table))
         return
     for line in plain_lines(table):

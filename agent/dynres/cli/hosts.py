@@ -1,0 +1,90 @@
+"""`dynres hosts` and `dynres explain`: who is here, and all about one value."""
+
+import click
+
+from dynres.cli import output
+from dynres.cli.ask import asking
+from dynres.cli.options import controller_option, host_names, hosts_argument, json_option
+from dynres.cli.table import Cell, Row, Table, show
+from dynres.cli.words import NONE, STATE_STYLES, age_text
+from dynres.wire.views import HostDetail, HostsView, to_builtins
+
+COLUMNS = ("HOST", "STATE", "AGENT", "UPTIME", "CONFIG")
+
+
+def config_cell(detail: HostDetail) -> Cell:
+    """How the agent's files compare with the controller's."""
+    config = detail.config
+    if config is None:
+        return Cell(NONE)
+    if config.refused is not None:
+        return Cell(f"refused: {config.refused}", "red")
+    if not config.same:
+        return Cell(f"differs: {', '.join(config.differs) or 'elsewhere'}", "yellow")
+    return Cell("same", "green")
+
+
+def host_row(host: str, detail: HostDetail) -> Row:
+    """The cells of one host."""
+    state = f"{detail.state}, closed" if detail.closed else detail.state
+    agent = detail.agent
+    return (
+        Cell(host, "bold"),
+        Cell(state, STATE_STYLES[detail.state]),
+        Cell(agent.version if agent else NONE),
+        Cell(age_text(agent.uptime) if agent else NONE),
+        config_cell(detail),
+    )
+
+
+def hosts_table(view: HostsView) -> Table:
+    """The hosts that the view names, in its order."""
+    rows = [host_row(host, view.details[host]) for host in view.hosts]
+    return Table(COLUMNS, rows, frozenset({"UPTIME"}))
+
+
+@click.command()
+@click.option("--all-hosts", is_flag=True, help="Also those that are not up.")
+@hosts_argument
+@controller_option
+@json_option
+def hosts(
+    all_hosts: bool, hosts: tuple[str, ...], controller: tuple[str, ...], as_json: bool
+) -> None:
+    """Show hosts: state, agent, and how its files compare with the controller's.
+
+    Without --all-hosts, those that are up. HOST takes host sets.
+
+    \b
+    Example:
+      dynres hosts --all-hosts "node[001-064]"
+      dynres hosts --json | jq -r '.hosts[]'
+    """
+    names = host_names(hosts)
+    with asking(controller) as client:
+        view = client.hosts(names, all_hosts=all_hosts)
+    if as_json:
+        output.document(to_builtins(view))
+    else:
+        show(hosts_table(view))
+
+
+@click.command()
+@click.argument("host")
+@click.argument("resource")
+@controller_option
+@json_option
+def explain(host: str, resource: str, controller: tuple[str, ...], as_json: bool) -> None:
+    """Say in sentences what RESOURCE is on HOST, where it comes from, and why it is as it is.
+
+    \b
+    Example:
+      dynres explain host1 scratch_free
+    """
+    with asking(controller) as client:
+        view = client.explain(host, resource)
+    if as_json:
+        output.document(to_builtins(view))
+        return
+    for sentence in view.sentences:
+        output.say(output.printable(sentence))

@@ -1,0 +1,196 @@
+"""What `dynres up` shows: a live table in a terminal, and lines where there is none."""
+
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, Self
+
+from dynres.cli.output import printable, say, tell
+from dynres.cli.pools import amount_text, bar, members_text
+from dynres.cli.table import Cell, Row, Table, console, rich_table
+from dynres.cli.words import NONE, STATE_STYLES, age_text, source_text, value_text
+from dynres.wire.views import PoolsView, PoolView, ValuesView, ValueView
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+SETTLED = 5.0
+"""Seconds from the start after which a value that is still not there is worth a line."""
+
+VALUE_COLUMNS = ("HOST", "RESOURCE", "VALUE", "UNIT", "STATE", "AGE", "SOURCE")
+POOL_COLUMNS = ("POOL", "MEMBERS", "CAPACITY", "LEASED", "FREE", "USE", "UNIT", "STATE")
+
+
+def value_row(host: str, resource: str, view: ValueView) -> Row:
+    """The cells of one value; the state says why there is none."""
+    style = STATE_STYLES[view.state]
+    state = f"{view.state}: {view.reason}" if view.reason else view.state
+    return (
+        Cell(host),
+        Cell(resource, "bold"),
+        Cell(value_text(view.value), "bold"),
+        Cell(view.unit or NONE),
+        Cell(state, style),
+        Cell(age_text(view.age)),
+        Cell(source_text(view.source), "dim"),
+    )
+
+
+def pool_row(pool: PoolView) -> Row:
+    """The cells of one pool."""
+    return (
+        Cell(pool.resource if pool.resource == pool.instance else pool.instance, "bold"),
+        Cell(members_text(pool.members)),
+        Cell(amount_text(pool.capacity)),
+        Cell(amount_text(pool.leased)),
+        Cell(amount_text(pool.free), "bold"),
+        bar(pool),
+        Cell(pool.unit or NONE),
+        Cell(pool.state, STATE_STYLES[pool.state]),
+    )
+
+
+def values_table(view: ValuesView) -> Table:
+    """The values, in the controller's order."""
+    rows = [value_row(h, r, v) for h, host in view.hosts.items() for r, v in host.values.items()]
+    return Table(VALUE_COLUMNS, rows, frozenset({"VALUE", "AGE"}))
+
+
+def pools_table(view: PoolsView) -> Table:
+    """The pools, in the order of the files."""
+    right = frozenset({"CAPACITY", "LEASED", "FREE"})
+    return Table(POOL_COLUMNS, [pool_row(pool) for pool in view.pools], right)
+
+
+def screen(
+    head: Sequence[str], values: ValuesView, pools: PoolsView, notes: Sequence[str], height: int
+) -> "RenderableType":
+    """The whole live view, with as many values as `height` lines hold."""
+    from rich.console import Group
+    from rich.text import Text
+
+    below = pools_table(pools)
+    used = len(head) + len(notes) + (len(below.rows) + 5 if below.rows else 1) + 5
+    table = values_table(values)
+    room = max(height - used, 3)
+    rows = table.rows[:room]
+    more = len(table.rows) - len(rows)
+    parts: list[RenderableType] = [Text(line, overflow="fold") for line in head]
+    parts.append(rich_table(table._replace(rows=rows)))
+    if more:
+        parts.append(Text(f"… and {more} more, which `dynres values` shows", style="dim"))
+    if below.rows:
+        parts.append(rich_table(below))
+    parts.extend(Text(printable(note), style="yellow") for note in notes)
+    return Group(*parts)
+
+
+class Changes:
+    """Lines for what is new: each value when it first appears and whenever it changes."""
+
+    def __init__(self) -> None:
+        self._shown: dict[tuple[str, str], object] = {}
+
+    def lines(self, values: ValuesView, pools: PoolsView, *, settled: bool) -> Iterator[str]:
+        """What has changed since the last call; before `settled` only what has a value."""
+        for host, shown in values.hosts.items():
+            for resource, view in shown.values.items():
+                if settled or view.state == "fresh":
+                    seen = (view.value, view.state, view.reason)
+                    yield from self._new((host, resource), seen, value_line(host, resource, view))
+        for pool in pools.pools:
+            key = (pool.resource, f"pool {pool.instance}")
+            held = (pool.capacity, pool.free, pool.leased, pool.state)
+            yield from self._new(key, held, pool_line(pool))
+
+    def _new(self, key: tuple[str, str], mark: object, line: str) -> Iterator[str]:
+        if self._shown.get(key) != mark:
+            self._shown[key] = mark
+            yield printable(line)
+
+
+def value_line(host: str, resource: str, view: ValueView) -> str:
+    """`host resource = value unit (source, age)`, or the state and the reason in its place."""
+    if view.state == "fresh":
+        said = value_text(view.value) + (f" {view.unit}" if view.unit else "")
+    else:
+        said = f"{view.state}: {view.reason}" if view.reason else view.state
+    age = f", {age_text(view.age)} old" if view.age is not None else ""
+    return f"{host} {resource} = {said} ({source_text(view.source)}{age})"
+
+
+def pool_line(pool: PoolView) -> str:
+    """`pool RESOURCE INSTANCE: 98 of 100 unit free for MEMBERS (source)`."""
+    name = pool.resource if pool.resource == pool.instance else f"{pool.resource} {pool.instance}"
+    unit = f" {pool.unit}" if pool.unit else ""
+    amounts = f"{amount_text(pool.free)} of {amount_text(pool.capacity)}{unit} free"
+    return f"pool {name}: {amounts} for {members_text(pool.members)} ({pool.source})"
+
+
+class Display(Protocol):
+    """How `up` shows things."""
+
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *_: object) -> None: ...
+    def show(self, values: ValuesView, pools: PoolsView, since: float) -> None:
+        """What the controller knows now, `since` seconds after the start."""
+
+    def log(self, name: str, text: str) -> None:
+        """A line that a daemon has logged; may come from any thread."""
+
+
+class Lines:
+    """Without a terminal: a line for each thing that is new; what the daemons log on stderr."""
+
+    def __init__(self, head: Sequence[str]) -> None:
+        self._head = tuple(head)
+        self._changes = Changes()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def show(self, values: ValuesView, pools: PoolsView, since: float) -> None:
+        """Print what is new, and let the reader have it at once."""
+        for line in self._head:
+            say(line)
+        self._head = ()
+        for line in self._changes.lines(values, pools, settled=since >= SETTLED):
+            say(line)
+        sys.stdout.flush()
+
+    def log(self, name: str, text: str) -> None:
+        """Pass it on."""
+        tell(f"{name}: {printable(text)}")
+
+
+class Screen:
+    """In a terminal: a table that is drawn again and again, the last log lines below it."""
+
+    def __init__(self, head: Sequence[str]) -> None:
+        from rich.live import Live
+
+        self._head = tuple(head)
+        self._notes: deque[str] = deque(maxlen=3)
+        self._console = console()
+        self._live = Live(console=self._console, auto_refresh=False)
+
+    def __enter__(self) -> Self:
+        self._live.__enter__()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._live.__exit__(None, None, None)
+
+    def show(self, values: ValuesView, pools: PoolsView, since: float) -> None:
+        """Draw everything."""
+        height = self._console.size.height
+        self._live.update(
+            screen(self._head, values, pools, tuple(self._notes), height), refresh=True
+        )
+
+    def log(self, name: str, text: str) -> None:
+        """Keep it for the next drawing."""
+        self._notes.append(f"{name}: {text}")

@@ -1,0 +1,135 @@
+"""`dynres probe list`: the probes of a folder, and the plugins that are installed."""
+
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import click
+import msgspec
+
+from dynres.cli import output
+from dynres.cli.options import config_option, json_option, read_folder
+from dynres.cli.table import Cell, Row, Table, show
+from dynres.cli.words import NONE
+from dynres.config.model import Configuration, Probe
+from dynres.value import format_duration
+
+PROBE_COLUMNS = ("PROBE", "KIND", "RUNS", "INTERVAL", "TIMEOUT", "FORMAT", "FEEDS", "SOURCE")
+PLUGIN_COLUMNS = ("PLUGIN", "CLASS", "PACKAGE", "VERSION")
+
+
+class ProbeLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A probe of the folder: what it runs, how often, and what it feeds."""
+
+    name: str
+    kind: str
+    """command | plugin | file"""
+    command: tuple[str, ...] | None
+    plugin: str | None
+    file: str | None
+    interval: float | None
+    """The smallest interval of its resources; None where it feeds none."""
+    timeout: float
+    format: str | None
+    """None for a plugin, and where the default decides (by how many resources it feeds)."""
+    mode: str
+    user: str | None
+    resources: tuple[str, ...]
+    builtin: bool
+    place: str
+
+
+class PluginLine(msgspec.Struct, frozen=True, kw_only=True):
+    """An installed plugin."""
+
+    name: str
+    target: str = msgspec.field(name="class")
+    package: str | None
+    version: str | None
+
+
+def probe_line(probe: Probe, configuration: Configuration) -> ProbeLine:
+    """What is worth knowing of one probe."""
+    fed = [resource for resource in configuration.resources if resource.probe == probe.name]
+    kind = "plugin" if probe.plugin else "file" if probe.file else "command"
+    return ProbeLine(
+        name=probe.name,
+        kind=kind,
+        command=probe.command or None,
+        plugin=probe.plugin,
+        file=probe.file,
+        interval=min((r.interval for r in fed if r.interval is not None), default=None),
+        timeout=probe.timeout,
+        format=probe.format,
+        mode=probe.mode,
+        user=probe.user,
+        resources=tuple(resource.name for resource in fed),
+        builtin=bool(fed) and all(resource.builtin for resource in fed),
+        place=str(probe.place),
+    )
+
+
+def plugin_lines() -> Iterator[PluginLine]:
+    """The plugins of this installation, by name."""
+    for point in sorted(entry_points(group="dynres.probes"), key=lambda point: point.name):
+        package = point.dist
+        yield PluginLine(
+            name=point.name,
+            target=point.value,
+            package=package.name if package else None,
+            version=package.version if package else None,
+        )
+
+
+def probe_row(line: ProbeLine) -> Row:
+    """The cells of one probe."""
+    runs = " ".join(line.command) if line.command else line.plugin or line.file or NONE
+    default = "value" if len(line.resources) == 1 else "lines or json"
+    return (
+        Cell(line.name, "bold"),
+        Cell(line.kind),
+        Cell(runs),
+        Cell(format_duration(line.interval) if line.interval else NONE),
+        Cell(format_duration(line.timeout)),
+        Cell(NONE if line.plugin else line.format or default),
+        Cell(" ".join(line.resources) or NONE),
+        Cell("built in" if line.builtin else line.place, "dim"),
+    )
+
+
+def plugin_row(line: PluginLine) -> Row:
+    """The cells of one plugin."""
+    cells = (line.target, line.package or NONE, line.version or NONE)
+    return (Cell(line.name, "bold"), *map(Cell, cells))
+
+
+@click.group()
+def probe() -> None:
+    """Probes of a configuration folder.
+
+    \b
+    Example:
+      dynres probe list --config examples/quickstart
+    """
+
+
+@probe.command("list")
+@config_option
+@json_option
+def list_(config: Path, as_json: bool) -> None:
+    """List the probes of the folder, what they run and feed, and the installed plugins.
+
+    \b
+    Example:
+      dynres probe list --config examples/quickstart
+    """
+    configuration = read_folder(config, "agent").configuration
+    probes = [probe_line(probe, configuration) for probe in configuration.probes]
+    plugins = list(plugin_lines())
+    if as_json:
+        output.document(msgspec.to_builtins({"probes": probes, "plugins": plugins}))
+        return
+    right = frozenset({"INTERVAL", "TIMEOUT"})
+    show(Table(PROBE_COLUMNS, [probe_row(line) for line in probes], right))
+    output.say()
+    show(Table(PLUGIN_COLUMNS, [plugin_row(line) for line in plugins]))

@@ -1,0 +1,65 @@
+"""The temporary folder of `dynres up`, and free ports; what a killed `up` left is swept."""
+
+import fcntl
+import os
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+_PREFIX = "dynres-up-"
+_LOCK = "lock"
+
+
+def _lock(path: Path) -> int | None:
+    """A descriptor that holds the lock; None while another process does."""
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def sweep(parent: Path) -> None:
+    """Remove our own folders in `parent` that no running `up` holds."""
+    for folder in parent.glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            about = folder.lstat()
+            young = time.time() - about.st_mtime < 60 and not (folder / _LOCK).exists()
+            if about.st_uid != os.geteuid() or young:
+                continue
+            descriptor = _lock(folder / _LOCK)
+            if descriptor is not None:
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(descriptor)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A folder that is gone afterwards."""
+    parent = Path(tempfile.gettempdir())
+    sweep(parent)
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+    descriptor = _lock(folder / _LOCK)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports of 127.0.0.1 that nobody uses now, all different."""
+    with ExitStack() as stack:
+        ports = []
+        for _ in range(count):
+            probe = stack.enter_context(socket.socket())
+            probe.bind(("127.0.0.1", 0))
+            ports.append(int(probe.getsockname()[1]))
+        return ports
