@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check install
+PIP    := $(BIN)/python -m pip -qq --disable-pip-version-check install
 TESTS  ?= tests
 
 .DELETE_ON_ERROR:
@@ -53,13 +53,16 @@ $(VENV)/made:
 	@touch $@
 
 $(VENV)/installed: $(VENV)/made pyproject.toml
-	$(PIP) --editable .
+	@echo "dynres: installing into $(VENV) ..."
+	@$(PIP) --editable .
 	@touch $@
 
 $(VENV)/installed-test: $(VENV)/made pyproject.toml
-	$(PIP) --editable '.[test]'
+	@echo "dynres: installing into $(VENV) ..."
+	@$(PIP) --editable '.[test]'
 	@touch $@ $(VENV)/installed
 
 $(VENV)/installed-check: $(VENV)/made pyproject.toml
-	$(PIP) --editable '.[test,check]'
+	@echo "dynres: installing into $(VENV) ..."
+	@$(PIP) --editable '.[test,check]'
 	@touch $@ $(VENV)/installed $(VENV)/installed-test
