@@ -18,7 +18,6 @@ from dynres.config.terms import (
     shown,
 )
 
-
 __all__ = ["HostFile", "Row", "Term", "read_hosts"]
 
 

@@ -174,9 +174,10 @@ class _Reader:
         if isinstance(names, Fault):
             self.faults.append(names)
             return ()
-        found, unknown, idle = [], [], []
+        found: list[str] = []
+        unknown: list[str] = []
+        idle: list[str] = []
         for name in names:
-            host: str | None
             try:
                 host = self.context.names.canonical(name)
             except AmbiguousError as error:
