@@ -101,7 +101,7 @@ def _group_hint(context: Context, name: str) -> str | None:
         return f"{name} is a host: write it without the @"
     if name in KEYWORDS:
         return f"write {name} without the @"
-    return context.near.hint(name, context.groups)
+    return context.near.hint(f"@{name}", [f"@{group}" for group in context.groups])
 
 
 def _host_hint(context: Context, name: str) -> str | None:

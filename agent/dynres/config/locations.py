@@ -147,8 +147,8 @@ class _Reader:
             hint = "take hosts or groups away, or leave the entry out"
             self.fault(term, f"an exclusion of {body!r}", "~ and a host, a range or a @group", hint)
         elif not body:
-            hint = "YAML reads a bare ~ as null; quote it" if term.plain else None
-            self.fault(term, "an exclusion of nothing", "~ and a host, a range or a @group", hint)
+            null = "YAML reads a bare ~ as null; quote it" if term.plain else None
+            self.fault(term, "an exclusion of nothing", "~ and a host, a range or a @group", null)
         else:
             self.taken.update(self.hosts(term, body, away=True))
 

@@ -22,14 +22,17 @@ class Term(Protocol):
     @property
     def text(self) -> str:
         """The text as written."""
+        ...
 
     @property
     def place(self) -> Place:
         """Where it stands."""
+        ...
 
     @property
     def plain(self) -> bool:
         """Whether it was written without quotes."""
+        ...
 
 
 class Expander:

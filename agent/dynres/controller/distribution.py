@@ -249,7 +249,7 @@ class Distribution:
             place=place,
             dynamic=resource.dynamic,
             value=value,
-            capacity=_amount(value, entry),
+            capacity=_amount(own, entry),
             reserve=entry.reserve if entry is not None else None,
             reserve_percent=entry.reserve_percent if entry is not None else None,
             entry=index,
@@ -274,7 +274,7 @@ def _shared_instances(resource: Resource) -> list[Instance]:
             place=entry.place,
             dynamic=resource.dynamic,
             value=entry.value,
-            capacity=_amount(entry.value, entry),
+            capacity=_amount(None, entry),
             reserve=entry.reserve,
             reserve_percent=entry.reserve_percent,
             entry=index,
@@ -305,7 +305,9 @@ def location_text(location: Location) -> str:
     return ",".join(words)
 
 
-def _amount(value: Value | None, entry: Entry | None) -> Decimal | None:
-    if isinstance(value, float):
-        return Decimal(format_number(value))
-    return entry.capacity if entry is not None else None
+def _amount(own: HostValue | None, entry: Entry | None) -> Decimal | None:
+    """The declared amount, exactly as it is written where the reader kept it so."""
+    if own is None and entry is not None and entry.capacity is not None:
+        return entry.capacity
+    value = own.value if own is not None else entry.value if entry is not None else None
+    return Decimal(format_number(value)) if isinstance(value, float) else None
