@@ -45,7 +45,7 @@ def text_of(node: Any, expected: str) -> Scalar:
     return node
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Reads:
     """Metadata of an annotation: how pydantic reads a node, and what an editor is told."""
 

@@ -1,0 +1,88 @@
+"""Reads hosts.yaml: rows of hosts with their values, typed by the resources' declarations."""
+
+from collections.abc import Mapping
+
+from dynres.config import schema
+from dynres.config.entries import read_typed
+from dynres.config.findings import Findings
+from dynres.config.hostfile import HostFile, Row, read_hosts
+from dynres.config.model import HostValue
+from dynres.config.near import nearest
+from dynres.config.resources import DeclaredResource
+from dynres.config.rules import leasable
+from dynres.config.scalars import Document, Items, Map, Node, Scalar
+from dynres.config.shape import mapping, validate
+from dynres.value import read_amount
+
+
+def read_host_file(
+    document: Document, declared: Mapping[str, DeclaredResource | None], findings: Findings
+) -> HostFile:
+    """The hosts and groups of hosts.yaml. `declared`: None where a resource's shape is wrong."""
+    root = document.root
+    if root is None:
+        findings.fault(None, f"{document.file}: no hosts", "hosts: [{name: …}]", "comments only")
+    node = mapping(root, "hosts.yaml", findings)
+    if node is None:
+        return HostFile((), {}, [])
+    head = Map(node.place)
+    head.update({key: Items(value.place) for key, value in node.items() if key == "hosts"})
+    head.update({key: value for key, value in node.items() if key != "hosts"})
+    shape = validate(schema.Hosts, head, "hosts.yaml", findings)
+    hosts = node.get("hosts")
+    rows: list[Row] = []
+    if isinstance(hosts, Items):
+        for item in hosts:
+            rows += _row(item, declared, findings)
+    elif hosts is not None:
+        hint = "each host as an item: - name: host1"
+        got = "a mapping" if isinstance(hosts, Map) else "text"
+        findings.fault(hosts.place, "hosts.yaml: hosts", "a list", got, hint)
+    groups = shape.groups if shape is not None else {}
+    made = read_hosts(rows, [(key, terms) for key, terms in groups.items()])
+    findings.add(made.faults)
+    return made
+
+
+def _row(
+    item: Node, declared: Mapping[str, DeclaredResource | None], findings: Findings
+) -> list[Row]:
+    if isinstance(item, Scalar):
+        hint = f"write - name: {item.text}"
+        findings.fault(item.place, "hosts.yaml: host", "a mapping", repr(item.text), hint)
+        return []
+    shape = validate(schema.Host, item, "hosts.yaml: host", findings)
+    if shape is None:
+        return []
+    values: list[HostValue] = []
+    for given in shape.resource or ():
+        values += _value(given, declared, findings)
+    return [Row(shape.name, shape.worker, tuple(values))]
+
+
+def _value(
+    given: schema.HostValue,
+    declared: Mapping[str, DeclaredResource | None],
+    findings: Findings,
+) -> list[HostValue]:
+    name, place = given.name.text, given.name.place
+    if name not in declared:
+        hint = nearest(name, declared)
+        what = f"hosts.yaml: resource {name}"
+        findings.fault(place, what, "a resource of resources.yaml", "an unknown one", hint)
+        return []
+    resource = declared[name]
+    if resource is None:
+        return []
+    kind = resource.shape.type
+    what = f"hosts.yaml: value of {name}"
+    value = read_typed(given.value, kind, what, findings, resource.shape.unit)  # type: ignore[arg-type]
+    if value is None:
+        return []
+    if leasable(resource.shape):
+        try:
+            read_amount(given.value.text)
+        except ValueError as error:
+            expected = "an amount that jobs can hold: not negative, below 9e12, at most 6 places"
+            findings.fault(given.value.place, what, expected, f"{given.value.text}: {error}")
+    return [HostValue(resource=name, value=value, place=place)]

@@ -1,0 +1,199 @@
+"""Decides whether a declared probe can be run, and makes the frozen one of it."""
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from dynres.config import schema
+from dynres.config.findings import Findings
+from dynres.config.model import Probe
+from dynres.config.near import nearest
+from dynres.config.plugins import read_options
+from dynres.config.scalars import Map, Scalar
+from dynres.value import format_duration
+
+FORMATS: Final = ("value", "lines", "json")
+LATER_FORMATS: Final = ("elim", "load_sensor", "startd_cron", "pbs", "nagios", "prometheus")
+KINDS: Final = ("command", "plugin", "file")
+SHORTEST_EXTERNAL: Final = 1.0
+LONGEST_TIMEOUT: Final = 10.0
+_COMMAND_ONLY: Final = ("env", "user", "cwd", "memory", "cpu", "processes", "nice")
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def timeout_of(shape: schema.Probe, interval: float) -> float:
+    """The timeout of a probe whose shortest interval this is, in seconds."""
+    return shape.timeout if shape.timeout is not None else min(interval, LONGEST_TIMEOUT)
+
+
+def build_probe(
+    shape: schema.Probe,
+    node: Map,
+    name: str,
+    *,
+    interval: float | None,
+    feeds: Iterable[str],
+    findings: Findings,
+) -> Probe:
+    """The probe `name`, run every `interval` s (None: nothing uses it) for the resources `feeds`.
+
+    What is wrong is noted in `findings`; the probe is then of no use.
+    """
+    owner, feeds = f"probe {name}", list(feeds)
+    kind = _kind(shape, node, owner, findings)
+    _check_command(shape, node, owner, findings)
+    _check_paths(shape, node, owner, findings)
+    _check_format(shape, node, owner, kind=kind, feeds=feeds, findings=findings)
+    _check_keys(shape, node, owner, kind, findings)
+    _check_map(shape, node, owner, feeds, findings)
+    options: dict[str, Any] = {}
+    if kind == "plugin" and shape.plugin:
+        options = read_options(shape.plugin, node, owner, findings)
+    given: dict[str, Any] = {
+        key: value
+        for key in ("cwd", "recheck", "output_limit", "nice", "env", "map")
+        if (value := getattr(shape, key)) is not None
+    }
+    if "map" in given:
+        given["map"] = {key: target.text for key, target in given["map"].items()}
+    return Probe(
+        name=name,
+        command=tuple(shape.command or ()),
+        plugin=shape.plugin,
+        file=shape.file,
+        options=options,
+        timeout=timeout_of(shape, interval or LONGEST_TIMEOUT),
+        format=schema.text(shape.format),
+        user=shape.user,
+        retry=shape.retry,
+        memory=shape.memory,
+        cpu=shape.cpu,
+        processes=shape.processes,
+        allow_unsafe=shape.allow_unsafe,
+        place=node.place,
+        **given,
+    )
+
+
+def _kind(shape: schema.Probe, node: Map, owner: str, findings: Findings) -> str | None:
+    kinds = [kind for kind in KINDS if getattr(shape, kind) is not None]
+    if len(kinds) == 1:
+        return kinds[0]
+    expected = "one of command, plugin, file"
+    if kinds:
+        place = node.place_of(kinds[1])
+        findings.fault(place, owner, expected, " and ".join(kinds), "leave one of them")
+    else:
+        findings.fault(node.place, owner, expected, "none", "command: [/path/to/program]")
+    return None
+
+
+def _check_command(shape: schema.Probe, node: Map, owner: str, findings: Findings) -> None:
+    if shape.command is None:
+        return
+    place = node.place_of("command")
+    if not shape.command or not shape.command[0]:
+        got = "an empty list" if not shape.command else "an empty name"
+        findings.fault(place, f"{owner}: command", "a program and its arguments", got)
+    elif "/" in shape.command[0] and not shape.command[0].startswith("/"):
+        findings.fault(
+            place,
+            f"{owner}: command",
+            "an absolute path, or a name that is looked up in PATH",
+            shape.command[0],
+            "probes run in /, so a relative path leads nowhere",
+        )
+    for name in shape.env or {}:
+        if not _ENV_NAME.fullmatch(name) or name.startswith("DYNRES_"):
+            env = node["env"]
+            where = env.key(name) if isinstance(env, Map) else None
+            findings.fault(
+                where.place if where is not None else env.place,
+                f"{owner}: env",
+                "a name of letters, digits, _ that does not begin with DYNRES_",
+                repr(name),
+            )
+
+
+def _check_paths(shape: schema.Probe, node: Map, owner: str, findings: Findings) -> None:
+    for key in ("file", "cwd"):
+        path = getattr(shape, key)
+        if path is not None and not path.startswith("/"):
+            findings.fault(node.place_of(key), f"{owner}: {key}", "an absolute path", repr(path))
+
+
+def _check_format(
+    shape: schema.Probe,
+    node: Map,
+    owner: str,
+    *,
+    kind: str | None,
+    feeds: list[str],
+    findings: Findings,
+) -> None:
+    if shape.mode != "once":
+        findings.fault(
+            node.place_of("mode"),
+            f"{owner}: mode",
+            "once (this version runs no streaming probes yet)",
+            shape.mode,
+        )
+    if shape.format is None:
+        return
+    word, place = shape.format.text, shape.format.place
+    what, listed = f"{owner}: format", " | ".join(FORMATS)
+    if kind == "plugin":
+        findings.fault(place, what, "none: a plugin returns values", word, "leave it out")
+    elif word in LATER_FORMATS:
+        findings.fault(place, what, f"{listed} (this version has no others yet)", word)
+    elif word not in FORMATS:
+        findings.fault(place, what, listed, repr(word), nearest(word, FORMATS))
+    elif word == "value" and len(feeds) > 1:
+        got = f"value for {len(feeds)} resources ({', '.join(feeds[:3])}, …)"
+        findings.fault(place, what, "lines or json for several resources", got)
+
+
+def _check_keys(
+    shape: schema.Probe, node: Map, owner: str, kind: str | None, findings: Findings
+) -> None:
+    """Settings that this kind of probe has no use for."""
+    if kind is not None and kind != "plugin" and "options" in node:
+        hint = "write them as arguments of the command" if kind == "command" else "leave them out"
+        findings.fault(node.place_of("options"), f"{owner}: options", "a plugin", f"a {kind}", hint)
+    for key in _COMMAND_ONLY:
+        if kind in {"plugin", "file"} and getattr(shape, key) is not None:
+            findings.fault(
+                node.place_of(key), f"{owner}: {key}", "a command", f"a {kind}", "leave it out"
+            )
+
+
+def _check_map(
+    shape: schema.Probe, node: Map, owner: str, feeds: list[str], findings: Findings
+) -> None:
+    """`map:` leads to resources that this probe feeds, each once."""
+    seen: dict[str, Scalar] = {}
+    for target in (shape.map or {}).values():
+        what = f"{owner}: map"
+        if target.text in seen:
+            first = seen[target.text].place
+            findings.fault(target.place, what, "each resource once", f"{target}, also at {first}")
+        elif feeds and target.text not in feeds:
+            hint = nearest(target.text, feeds)
+            findings.fault(
+                target.place, what, f"a resource it feeds: {', '.join(feeds)}", target.text, hint
+            )
+        seen.setdefault(target.text, target)
+
+
+def check_interval(
+    shape: schema.Probe, interval: float, place: Any, owner: str, findings: Findings
+) -> None:
+    """An external probe runs at most once a second."""
+    if shape.command is not None and interval < SHORTEST_EXTERNAL:
+        findings.fault(
+            place,
+            f"{owner}: interval",
+            "at least 1s for a command",
+            format_duration(interval),
+            "a plugin may run more often",
+        )
