@@ -1,10 +1,38 @@
 """One conversation with the controller: what goes wrong becomes an exit code and what to do."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
+from dynres.cli.output import CommandError, Exit
+
 if TYPE_CHECKING:
-    pass
+    from dynres.client import Client
 
 TIMEOUT: Final = 4.0
 """Seconds for an answer; with our own start-up, an unreachable controller is said within 5 s."""
-_USAGE = frozenset({"usage", "config"})
+_USAGE: Final = frozenset({"usage", "config"})
+
+
+@contextmanager
+def asking(endpoints: tuple[str, ...]) -> Iterator["Client"]:
+    """A client of the first controller that answers. Raises CommandError for what goes wrong."""
+    from dynres.client import Client, ClientError, UnreachableError
+
+    try:
+        with Client(endpoints, timeout=TIMEOUT) as client:
+            yield client
+    except UnreachableError as error:
+        where = ", ".join(dict.fromkeys(endpoints))
+        message = (
+            f"no controller answers at {where}: is it running? "
+            "Name another with --controller or DYNRES_CONTROLLER"
+        )
+        raise CommandError(message, code="unreachable", exit_code=Exit.UNREACHABLE) from error
+    except ClientError as error:
+        raise CommandError(
+            str(error),
+            code=error.code,
+            exit_code=Exit.USAGE if error.code in _USAGE else Exit.FAILED,
+            faults=error.faults,
+        ) from error

@@ -1,6 +1,7 @@
 """`dynres agent` and `dynres controller`: the daemons, and their reload."""
 
 import os
+import signal
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -22,6 +23,8 @@ from dynres.cli.options import (
 def become(module: str, arguments: Iterable[str]) -> NoReturn:
     """Replace this process by the daemon, so that it carries nothing of the command line."""
     output.flush()
+    # A reload that comes too early must not kill; the daemon sets its own handler.
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
     # -P: a daemon started in /tmp must not import what lies there.
     os.execv(sys.executable, [sys.executable, "-P", "-m", module, *arguments])
 

@@ -151,3 +151,7 @@ def main() -> NoReturn:
     """The console script."""
     output.prepare()
     sys.exit(run(sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

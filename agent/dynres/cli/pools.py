@@ -1,6 +1,7 @@
 """`dynres pools`: every instance that can be leased, and how much of it is free."""
 
 from decimal import Decimal
+from math import ceil
 
 import click
 
@@ -35,7 +36,7 @@ def bar(pool: PoolView) -> Cell:
     if pool.capacity is None or pool.capacity <= 0 or pool.free is None:
         return Cell(NONE)
     free = int(BAR * pool.free / pool.capacity)
-    leased = min(-int(-BAR * pool.leased // pool.capacity), BAR - free)
+    leased = min(ceil(BAR * pool.leased / pool.capacity), BAR - free)
     return Cell("#" * leased + "+" * (BAR - free - leased) + "." * free)
 
 
