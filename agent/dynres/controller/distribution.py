@@ -173,6 +173,10 @@ class Distribution:
             if column.cover.index_for(host) is not None
         )
 
+    def covered(self, resource: str, entry: int) -> tuple[str, ...]:
+        """The hosts that an entry (by index) covers now, in NodeSet's order."""
+        return self._members(self._columns[resource], entry)
+
     # Instances: pools and what one host can lease
 
     def pools(self, resource: str | None = None) -> Iterator[Instance]:
