@@ -1,0 +1,185 @@
+"""The jobs of one plugin host: sent, timed, answered, and who is to blame when it breaks."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Literal
+
+import msgspec
+
+from dynres.worker import frames
+from dynres.worker.plugin_process import HostProcess
+
+SILENCE: Final = 1.5
+"""Seconds without an answer to a ping after which a host that others wait for is given up."""
+_TICK: Final = 0.25
+_START: Final = 10.0
+_LAST_WORDS: Final = 1.0
+
+Status = Literal["ok", "failed", "start_error", "timeout", "killed", "stuck", "cancelled"]
+Blame = Literal["nobody", "this", "another", "unknown"]
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One run of a plugin, or one read of a file."""
+
+    probe: str
+    timeout: float
+    plugin: str | None = None
+    options: dict[str, Any] = {}
+    file: str | None = None
+    limit: int = 0
+    """Most bytes of `file`."""
+
+    def same(self, other: "Job") -> bool:
+        """Whether both run the same thing."""
+        return (self.plugin, self.options, self.file) == (other.plugin, other.options, other.file)
+
+    def message(self, number: int) -> tuple[Any, ...]:
+        """The request to a plugin host."""
+        if self.file is not None:
+            return ("file", number, self.probe, self.file, self.limit)
+        return ("plugin", number, self.probe, self.plugin, self.options)
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a job. `payload`: items of a reading, or (bytes, age) of a file."""
+
+    status: Status
+    reason: str | None = None
+    payload: Any = None
+    said: bytes = b""
+    code: int | None = None
+    """Exit status of a host that ended, or minus the signal that ended it."""
+    blame: Blame = "nobody"
+    """Who broke the host, when this job lost it: this job, another, or one of several."""
+    started: float = 0.0
+    """CLOCK_BOOTTIME instant at which the job began."""
+
+
+class Host:
+    """One plugin host and the jobs that it has now. Raises OSError where it cannot be started."""
+
+    def __init__(
+        self, path: str, extra_path: Sequence[str], on_broken: Callable[["Host"], None]
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._on_broken = on_broken
+        self._jobs: dict[int, asyncio.Future[Answer]] = {}
+        self._number = 0
+        self._ready = asyncio.Event()
+        self._pinged: float | None = None
+        self._watching = False
+        self.broken = False
+        self.silent = False
+        """Whether it has ever left a ping unanswered for SILENCE."""
+        self.process = HostProcess(path, extra_path, self._take, self._ended)
+
+    async def run(self, job: Job) -> Answer:
+        """One job to its end; breaks the host when it does not end in time."""
+        try:
+            async with asyncio.timeout(_START):
+                await self._ready.wait()
+        except TimeoutError:
+            self.break_off("the plugin host did not start", "another")
+        started = time.clock_gettime(time.CLOCK_BOOTTIME)
+        if self.broken:
+            reason = "the plugin host did not start"
+            said = self.process.log.tail
+            return Answer(status="start_error", reason=reason, said=said, started=started)
+        answer = await self._call(job)
+        if answer.blame == "this" and answer.status == "killed":
+            answer = await self._explain(answer)
+        return msgspec.structs.replace(answer, started=started)
+
+    async def _call(self, job: Job) -> Answer:
+        number = self._number = self._number + 1
+        future: asyncio.Future[Answer] = self._loop.create_future()
+        try:
+            self.process.send(job.message(number))
+        except frames.FrameError as error:
+            return Answer(status="start_error", reason=f"options: {error}")
+        self._jobs[number] = future
+        self._watch()
+        try:
+            async with asyncio.timeout(job.timeout):
+                return await future
+        except TimeoutError:
+            self._jobs.pop(number, None)
+            self.break_off("another probe did not end in time", "another")
+            reason = f"no answer within {job.timeout:g} s"
+            said = self.process.log.tail
+            return Answer(status="timeout", reason=reason, said=said, blame="this")
+        finally:
+            self._jobs.pop(number, None)
+
+    async def _explain(self, answer: Answer) -> Answer:
+        """Wait a moment for the last words of a host that ended, and say how it ended."""
+        try:
+            async with asyncio.timeout(_LAST_WORDS):
+                await self.process.gone.wait()
+                await self.process.log.ended.wait()
+        except TimeoutError:
+            pass  # it cannot be ended, or something it started holds its output open
+        code, said = self.process.status, self.process.log.tail
+        if code is None:
+            return msgspec.structs.replace(answer, said=said)
+        if code >= 0:
+            reason = f"it ended the plugin host with exit status {code}"
+            return msgspec.structs.replace(
+                answer, status="failed", reason=reason, said=said, code=code
+            )
+        return msgspec.structs.replace(answer, said=said, code=code)
+
+    def break_off(self, reason: str, blame: Blame) -> None:
+        """Kill the host; each of its jobs ends as `killed`."""
+        if self.broken:
+            return
+        self.broken = True
+        self.process.kill()
+        self._ready.set()
+        for future in self._jobs.values():
+            if not future.done():
+                future.set_result(Answer(status="killed", reason=reason, blame=blame))
+        self._on_broken(self)
+
+    def _ended(self, why: str) -> None:
+        self.break_off(why, "unknown" if len(self._jobs) > 1 else "this")
+
+    def _take(self, message: tuple[Any, ...]) -> None:
+        self._pinged = None
+        if message[0] == "ready":
+            self._ready.set()
+        if message[0] != "done":
+            return
+        _, number, status, reason, said, payload = message
+        future = self._jobs.pop(number, None)
+        if future is None or future.done():
+            return
+        if status == "leaking":
+            self.break_off("another probe left too many threads running", "another")
+            future.set_result(Answer(status="failed", reason=reason, said=said, blame="this"))
+        else:
+            future.set_result(Answer(status=status, reason=reason, said=said, payload=payload))
+
+    def _watch(self) -> None:
+        """Ask for a sign of life as long as there are jobs."""
+        if not self._watching:
+            self._watching = True
+            self._loop.call_later(_TICK, self._tick)
+
+    def _tick(self) -> None:
+        self._watching = False
+        if not self._jobs or self.broken:
+            self._pinged = None
+            return
+        now = self._loop.time()
+        if self._pinged is None:
+            self._pinged = now
+            self.process.send(("ping",))
+        elif now - self._pinged >= SILENCE:
+            self.silent = True
+            if len(self._jobs) > 1:
+                self.break_off("the plugin host does not answer", "unknown")
+                return
+        self._watch()

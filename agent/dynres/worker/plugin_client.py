@@ -1,0 +1,186 @@
+"""Decides which plugin host a probe runs in, and replaces the hosts that probes break.
+
+All probes share one host until one of them breaks it: does not end in time, ends the process, or
+keeps it from answering. The host is then killed and replaced, the other runs in flight are tried
+once more, and the probe that broke it has a host of its own from then on, so that the state of
+the others (averages, counters) is not lost again. Where several were in flight and nobody can say
+which one it was, each is tried in a host of its own, and those that break that one too stay apart.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final
+
+from dynres.worker.plugin_calls import Answer, Host, Job
+
+__all__ = ["Answer", "Job", "PluginHosts"]
+
+_REAP: Final = 1.0
+"""Seconds that a killed host has to be gone; then its probe is stuck until it is."""
+
+
+class PluginHosts:
+    """All plugin hosts of this agent.
+
+    `path` is the PATH of the hosts; `extra_path` comes at the end of their sys.path.
+    """
+
+    def __init__(self, path: str, extra_path: Sequence[str] = ()) -> None:
+        self._path = path
+        self._extra_path = extra_path
+        self._shared: Host | None = None
+        self._own: dict[str, Host] = {}
+        self._apart: dict[str, Job] = {}
+        """Probes that broke a host, as they were then."""
+        self._last: dict[str, asyncio.Task[Answer]] = {}
+        self._waiting: dict[str, asyncio.Future[None]] = {}
+        self._killed: dict[str, Host] = {}
+        """Probe -> the host that it broke, until that is gone."""
+        self._hosts: set[Host] = set()
+        self._disposing: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of the hosts that are not gone yet."""
+        return [host.process.pid for host in self._hosts if not host.process.gone.is_set()]
+
+    @property
+    def apart(self) -> tuple[str, ...]:
+        """Probes that have a host of their own because they broke one."""
+        return tuple(self._apart)
+
+    def start(self) -> None:
+        """Start the shared host ahead of its first job. Raises OSError."""
+        self._shared_host()
+
+    async def run(self, job: Job) -> Answer:
+        """One job to its end, or until `cancel`; one probe's jobs run one after the other."""
+        if self._closed:
+            return Answer(status="cancelled", reason="the agent stops")
+        task = asyncio.create_task(self._after(self._last.get(job.probe), job))
+        self._last[job.probe] = task
+        task.add_done_callback(lambda done: self._over(job.probe, done))
+        cut: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting[job.probe] = cut
+        either: set[asyncio.Future[Any]] = {task, cut}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done() or task.cancelled():
+            return Answer(status="cancelled", reason="cut short")
+        return task.result()
+
+    def cancel(self, probe: str) -> None:
+        """Do not wait for the probe's job any longer; it is left to end by itself, or in time."""
+        cut = self._waiting.get(probe)
+        if cut is not None and not cut.done():
+            cut.set_result(None)
+
+    def forget(self, probe: str) -> None:
+        """The probe is no longer configured, or otherwise: drop its instance and its own host."""
+        self._apart.pop(probe, None)
+        own = self._own.pop(probe, None)
+        if own is not None:
+            own.break_off("its probe is gone", "another")
+        if self._shared is not None and not self._shared.broken:
+            self._shared.process.send(("forget", probe))
+
+    async def close(self) -> None:
+        """Kill every host, and wait a moment until they are gone; jobs end as cancelled."""
+        self._closed = True
+        for cut in self._waiting.values():
+            if not cut.done():
+                cut.set_result(None)
+        tasks = list(self._last.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        for host in list(self._hosts):
+            host.break_off("the agent stops", "another")
+        await asyncio.gather(*self._disposing)
+
+    def _over(self, probe: str, task: "asyncio.Task[Answer]") -> None:
+        if self._last.get(probe) is task:
+            del self._last[probe]
+            self._waiting.pop(probe, None)
+
+    async def _after(self, before: "asyncio.Task[Answer] | None", job: Job) -> Answer:
+        if before is not None:
+            await asyncio.wait({before})
+        try:
+            return await self._run(job)
+        except OSError as error:
+            return Answer(status="start_error", reason=f"no plugin host: {error.strerror}")
+
+    async def _run(self, job: Job) -> Answer:
+        known = self._apart.get(job.probe)
+        if known is not None and not known.same(job):
+            self.forget(job.probe)
+        if await self._stuck(job.probe):
+            return Answer(status="stuck", reason="an earlier run cannot be ended by SIGKILL")
+        apart = job.probe in self._apart
+        host = self._own_host(job.probe) if apart else self._shared_host()
+        answer = await host.run(job)
+        if answer.blame == "unknown":
+            host, answer = await self._try_alone(job)
+        elif answer.blame == "another" and not self._closed:
+            host = self._shared_host()
+            answer = await host.run(job)
+        if answer.blame == "this":
+            self._apart[job.probe] = job
+            self._killed[job.probe] = host
+        return answer
+
+    async def _try_alone(self, job: Job) -> tuple[Host, Answer]:
+        """Run a job that may have broken a host where it can break nothing but its own."""
+        host = self._new_host()
+        answer = await host.run(job)
+        if answer.blame == "nobody" and host.silent:
+            self._apart[job.probe] = job
+            self._own[job.probe] = host
+        elif answer.blame == "nobody":
+            host.break_off("not needed any longer", "another")
+        return host, answer
+
+    async def _stuck(self, probe: str) -> bool:
+        """Whether the host that this probe broke is still there."""
+        host = self._killed.get(probe)
+        if host is None:
+            return False
+        try:
+            async with asyncio.timeout(_REAP):
+                await host.process.gone.wait()
+        except TimeoutError:
+            return True
+        del self._killed[probe]
+        return False
+
+    def _shared_host(self) -> Host:
+        if self._shared is None or self._shared.broken:
+            self._shared = self._new_host()
+        return self._shared
+
+    def _own_host(self, probe: str) -> Host:
+        host = self._own.get(probe)
+        if host is None or host.broken:
+            host = self._own[probe] = self._new_host()
+        return host
+
+    def _new_host(self) -> Host:
+        host = Host(self._path, self._extra_path, self._dispose)
+        self._hosts.add(host)
+        return host
+
+    def _dispose(self, host: Host) -> None:
+        task = asyncio.get_running_loop().create_task(self._see_off(host))
+        self._disposing.add(task)
+        task.add_done_callback(self._disposing.discard)
+
+    async def _see_off(self, host: Host) -> None:
+        """Wait for the end of a killed host and let go of its descriptors."""
+        try:
+            async with asyncio.timeout(_REAP if self._closed else None):
+                await host.process.gone.wait()
+        except TimeoutError:
+            pass  # it cannot be ended: nothing more can be done about it
+        await host.process.close()
+        self._hosts.discard(host)

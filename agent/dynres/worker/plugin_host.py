@@ -1,0 +1,133 @@
+"""The process that runs Python plugins for the agent: `python -I -m dynres.worker.plugin_host`.
+
+Requests come as frames on descriptor 3, each run gets a thread of its own, answers go back as
+frames. Nothing here is trusted to end: the agent kills the whole process when a run does not.
+"""
+
+import contextlib
+import ctypes
+import faulthandler
+import io
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from dynres.probe import Probe
+from dynres.worker import frames, plugin_find
+from dynres.worker.plugin_run import RunOutput, RunThread, items, read_file
+
+SOCKET_FD: Final = 3
+THREADS_LIMIT: Final = 64
+"""Threads that plugins may leave running in one host."""
+_PR_SET_PDEATHSIG: Final = 1
+
+
+class Host:
+    """Plugin instances, which stay from run to run, and the runs in flight."""
+
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+        self._sending = threading.Lock()
+        self._instances: dict[str, tuple[str, dict[str, Any], Probe]] = {}
+        self._lock = threading.Lock()
+        self._running = 0
+        self._grown: dict[str, int] = {}
+
+    def serve(self) -> None:
+        """Take requests until the agent is gone."""
+        self._send(frames.encode(("ready",)))
+        decoder = frames.Decoder()
+        while data := self._link.recv(65536):
+            for message in decoder.feed(data):
+                self._take(message)
+
+    def _take(self, message: tuple[Any, ...]) -> None:
+        match message:
+            case ("ping",):
+                self._send(frames.encode(("pong",)))
+            case ("plugin", number, probe, plugin, options):
+                self._start(number, probe, lambda: self._read(probe, plugin, options))
+            case ("file", number, probe, path, limit):
+                self._start(number, probe, lambda: read_file(path, limit))
+            case ("forget", probe):
+                self._instances.pop(probe, None)
+                self._grown.pop(probe, None)
+
+    def _start(self, number: int, probe: str, work: Callable[[], Any]) -> None:
+        def done(thread: RunThread) -> None:
+            status, reason, payload = thread.answer
+            with self._lock:
+                left = self._left_threads()
+                self._running -= 1
+                grown = self._grown[probe] = max(0, self._grown.get(probe, 0) + left - before)
+                most = grown == max(self._grown.values())
+            if left > THREADS_LIMIT and most:
+                status, reason, payload = "leaking", f"{left} threads of plugins are left", None
+            self._answer(number, status, reason, thread.said, payload)
+
+        with self._lock:
+            before = self._left_threads()
+            self._running += 1
+        RunThread(work, done).start()
+
+    def _left_threads(self) -> int:
+        """Threads of this process beside the main one and those of runs."""
+        return len(os.listdir("/proc/self/task")) - 1 - self._running  # noqa: PTH208
+
+    def _read(self, probe: str, plugin: str, options: dict[str, Any]) -> list[tuple[str, str, Any]]:
+        known = self._instances.get(probe)
+        if known is None or known[:2] != (plugin, options):
+            self._instances.pop(probe, None)
+            known = (plugin, options, plugin_find.make(plugin, options))
+            self._instances[probe] = known
+        return items(known[2].read())
+
+    def _answer(
+        self, number: int, status: str, reason: str | None, said: bytes, payload: object
+    ) -> None:
+        try:
+            frame = frames.encode(("done", number, status, reason, said, payload))
+        except frames.FrameError as error:
+            frame = frames.encode(("done", number, "failed", str(error), said, None))
+        self._send(frame)
+
+    def _send(self, frame: bytes) -> None:
+        with self._sending:
+            self._link.sendall(frame)
+
+
+def _harden() -> None:
+    """Die with the agent, be the first to go when memory is short, say where a crash was."""
+    parent = os.getppid()
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(0)
+    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
+        if int(name) > SOCKET_FD:
+            with contextlib.suppress(OSError):  # the descriptor of this very listing
+                os.close(int(name))
+    faulthandler.enable(2)
+    output = io.TextIOWrapper(RunOutput(), "utf-8", "backslashreplace", write_through=True)
+    sys.stdout = sys.stderr = output
+    with contextlib.suppress(OSError):
+        path = Path("/proc/self/oom_score_adj")
+        path.write_text(str(min(1000, int(path.read_text("ascii")) + 200)), "ascii")
+
+
+def main() -> None:
+    """Serve until the agent closes its end; then nothing that plugins started stays either."""
+    _harden()
+    sys.path.extend(sys.argv[1:])
+    link = socket.socket(fileno=SOCKET_FD)
+    link.setblocking(True)
+    Host(link).serve()
+    os.killpg(0, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,147 @@
+"""One run inside a plugin host: a thread of its own, whatever it raises, what it printed."""
+
+import io
+import os
+import stat
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from types import TracebackType
+from typing import Any, Final
+
+from dynres.probe import NOT_HERE, ProbeError
+from dynres.worker.plugin_find import PluginError
+
+SAID_LIMIT: Final = 4096
+"""How much of the end of what a run printed is kept, in bytes."""
+ITEMS_LIMIT: Final = 1000
+TEXT_LIMIT: Final = 2048
+
+Answer = tuple[str, str | None, Any]
+"""Status (`ok`, `failed`, `start_error`), reason, payload."""
+
+
+class RunThread(threading.Thread):
+    """Runs `work` and hands its answer on, whatever leaves it: an exception, SystemExit too."""
+
+    def __init__(self, work: Callable[[], Any], done: Callable[["RunThread"], None]) -> None:
+        super().__init__(daemon=True)
+        self._work = work
+        self._done = done
+        self.said = b""
+        self.answer: Answer = ("failed", "it ended without an answer", None)
+
+    def run(self) -> None:
+        """Thread body."""
+        with _Caught(self):
+            self.answer = ("ok", None, self._work())
+        self._done(self)
+
+    def say(self, data: bytes) -> None:
+        """Keep the end of what this run prints."""
+        self.said = (self.said + data)[-SAID_LIMIT:]
+
+
+class _Caught:
+    """Turns whatever leaves its block into the run's answer; nothing goes further."""
+
+    def __init__(self, thread: RunThread) -> None:
+        self._thread = thread
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if kind is None:
+            return False
+        if isinstance(error, PluginError):
+            self._thread.answer = ("start_error", str(error), None)
+        elif isinstance(error, ProbeError):
+            self._thread.answer = ("failed", str(error) or "ProbeError without a text", None)
+        else:
+            text = f"{kind.__name__}: {error}".rstrip(": ")
+            self._thread.answer = ("failed", text[:TEXT_LIMIT], None)
+            lines = traceback.format_exception(kind, error, trace, limit=-8)
+            self._thread.say("".join(lines).encode("utf-8", "backslashreplace"))
+        return True
+
+
+class RunOutput(io.BufferedIOBase):
+    """What stands behind sys.stdout and sys.stderr: each run's prints go to that run."""
+
+    name = "<run>"
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
+
+    def fileno(self) -> int:
+        """Descriptor for a child process: the host's own log."""
+        return 2
+
+    def write(self, data: Any, /) -> int:
+        """Keep it with the thread's run; other threads write to the host's log."""
+        raw = bytes(data)
+        thread = threading.current_thread()
+        if isinstance(thread, RunThread):
+            thread.say(raw)
+        else:
+            os.write(2, raw[-SAID_LIMIT:])
+        return len(raw)
+
+
+def items(reading: object) -> list[tuple[str, str, Any]]:
+    """A reading as (name, kind, value) of built-in types; kinds other than these have no value.
+
+    Raises ProbeError where it is no mapping, or has too many items.
+    """
+    if not isinstance(reading, Mapping):
+        kind = type(reading).__name__
+        raise ProbeError(f"read() returned {kind}, expected a mapping of names to values")
+    if len(reading) > ITEMS_LIMIT:
+        raise ProbeError(f"read() returned {len(reading)} values; at most {ITEMS_LIMIT}")
+    return [_item(name, value) for name, value in reading.items()]
+
+
+def _item(name: object, value: object) -> tuple[str, str, Any]:
+    text = str.__str__(name)[:TEXT_LIMIT] if isinstance(name, str) else repr(name)[:TEXT_LIMIT]
+    if value is None:
+        return text, "none", None
+    if value is NOT_HERE:
+        return text, "not_here", None
+    if isinstance(value, bool):
+        return text, "boolean", bool(value)
+    if isinstance(value, int):
+        return text, "number", int(value) if value.bit_length() <= 1024 else float("inf")
+    if isinstance(value, float):
+        return text, "number", float(value)
+    if isinstance(value, str):
+        return text, "string", str.__str__(value)[:TEXT_LIMIT]
+    return text, type(value).__name__[:TEXT_LIMIT], None
+
+
+def read_file(path: str, limit: int) -> tuple[bytes, float]:
+    """A regular file's content (one byte more than `limit` at most) and seconds since its change.
+
+    Raises ProbeError. May hang, as every file may: that is why it is read here.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise ProbeError(f"{path}: {error.strerror}") from None
+    with open(fd, "rb", buffering=0) as file:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise ProbeError(f"{path}: not a regular file")
+        age = time.time() - status.st_mtime
+        parts, room = [], limit + 1
+        while room and (part := file.read(room)):
+            parts.append(part)
+            room -= len(part)
+    return b"".join(parts), age
