@@ -8,7 +8,7 @@ PIP    := $(BIN)/python -m pip -qq --disable-pip-version-check install
 TESTS  ?= tests
 
 .DELETE_ON_ERROR:
-.PHONY: help run test lint check bench clean
+.PHONY: help run test lint check bench schema clean
 
 help:
 	@echo 'make run    controller and agent on this machine, with a live table; Ctrl-C ends both'
@@ -16,6 +16,7 @@ help:
 	@echo 'make lint   ruff, mypy, pyright, import-linter'
 	@echo 'make check  lint and test'
 	@echo 'make bench  the benches of bench/, with their bounds'
+	@echo 'make schema writes docs/schema/ anew'
 	@echo 'make clean  removes .venv and all caches'
 
 run: $(VENV)/installed
@@ -35,6 +36,12 @@ check: lint test
 
 bench: $(VENV)/installed-test
 	@set -e; for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script; done
+
+# The JSON Schemas that editors read; a test holds them to what `dynres schema` prints.
+schema: $(VENV)/installed
+	@mkdir -p docs/schema
+	@set -e; for file in resources hosts agent controller; do \
+	  $(BIN)/dynres schema $$file > docs/schema/$$file.json; done
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
