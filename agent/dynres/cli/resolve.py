@@ -14,7 +14,6 @@ from dynres.cli.table import Cell, Row, Table, show
 from dynres.value import Value, format_duration, format_value, plain_number
 
 if TYPE_CHECKING:
-    from dynres.config.load import Role
     from dynres.config.model import Configuration, Entry, Resource
     from dynres.controller.distribution import Distribution, Instance
 
@@ -34,9 +33,10 @@ def resolve(config: Path, as_json: bool) -> None:
       dynres resolve --config examples/quickstart
       dynres resolve --json | jq '.static.host1'
     """
+    from dynres.config.load import default_role
     from dynres.controller.distribution import distribute
 
-    loaded = read_folder(config, role_of(config))
+    loaded = read_folder(config, default_role(config))
     for warning in loaded.warnings:
         output.tell(f"warning: {warning}")
     distribution = distribute(loaded.configuration)
@@ -48,14 +48,6 @@ def resolve(config: Path, as_json: bool) -> None:
             output.say(title)
             show(table)
             output.say()
-
-
-def role_of(folder: Path) -> "Role":
-    """Whose folder it is: an agent's where there is agent.yaml and nothing of a controller."""
-    there = {
-        name for name in ("agent", "hosts", "controller") if (folder / f"{name}.yaml").exists()
-    }
-    return "agent" if there == {"agent"} else "controller"
 
 
 def resolved(configuration: "Configuration", distribution: "Distribution") -> dict[str, Any]:

@@ -78,7 +78,7 @@ class ResourceReader:
             entries=entries,
             place=node.place,
         )
-        findings.add(check_overlaps(made.name, entries))
+        findings.add(check_overlaps(made.name, entries, self.scope.context.names))
         if not entries:
             _warn_unmapped(made, findings)
         return made
