@@ -118,13 +118,16 @@ def host_names(sets: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def read_folder(folder: Path, role: "Role") -> "Loaded":
-    """The valid configuration of a folder. Raises CommandError with every fault it has."""
+def read_folder(folder: Path, role: "Role", *, everything: bool = False) -> "Loaded":
+    """The valid configuration of a folder. Raises CommandError with every fault it has.
+
+    `everything`: the settings of the other role are read as well.
+    """
     from dynres.config.faults import ConfigError
     from dynres.config.load import load
 
     try:
-        return load(folder, role)
+        return load(folder, role, everything=everything)
     except ConfigError as error:
         count = len(error.faults)
         raise CommandError(

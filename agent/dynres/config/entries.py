@@ -1,17 +1,16 @@
 """Makes the entries of a resource's `resourcemap`: value, capacity, reserve, reporters, place."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
 from dynres.config import locations, schema
 from dynres.config.findings import Findings
-from dynres.config.hosts import fold as fold_text
 from dynres.config.model import Entry, Location, Place, Probe
 from dynres.config.rules import leasable
 from dynres.config.scalars import Map, Scalar
 from dynres.config.types import short
+from dynres.config.words import join
 from dynres.value import Value, ValueType, read_amount, read_value
 
 EXPECTED = {
@@ -213,10 +212,3 @@ def _warn_each(entry: Entry, resource: schema.Resource, owner: str, findings: Fi
         f"{owner}: {shown} get {value} EACH; if they share it: flags: [shared]",
         "flags: [per_host] says that each is meant",
     )
-
-
-def join(hosts: Sequence[str]) -> str:
-    """`host1 and host2`; more than three folded: `node[1-9]`."""
-    if len(hosts) > 3:
-        return fold_text(hosts)
-    return " and ".join([", ".join(hosts[:-1]), hosts[-1]]) if len(hosts) > 1 else "".join(hosts)
