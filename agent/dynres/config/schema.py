@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonS
 from dynres.config.scalars import Map, Scalar
 from dynres.config.types import (
     Amount,
+    Argument,
     Boolean,
     Duration,
     Label,
@@ -39,7 +40,7 @@ def _one_or_many(node: Any) -> str:
 class Probe(Shape):
     """How values are measured: `command`, `plugin` or `file`, exactly one of them."""
 
-    command: list[Line] | None = Field(None, description="Program and arguments; no shell.")
+    command: list[Argument] | None = Field(None, description="Program and arguments; no shell.")
     plugin: Line | None = Field(None, description="Name of a Python plugin.")
     file: Line | None = Field(None, description="Absolute path of a file that is read.")
     options: Annotated[
@@ -49,7 +50,7 @@ class Probe(Shape):
     format: Word | None = Field(None, description="value | lines | json.")
     mode: Annotated[str, choice("once", "stream")] = "once"
     map: dict[Line, Name] | None = Field(None, description="What the probe says -> resource.")
-    env: dict[Line, Line] | None = Field(None, description="Environment variables to add.")
+    env: dict[Line, Argument] | None = Field(None, description="Environment variables to add.")
     user: Line | None = Field(None, description="User that the command runs as.")
     cwd: Line | None = Field(None, description="Working folder, absolute. Default /.")
     retry: Duration | None = Field(None, description="Next try after a failure.")

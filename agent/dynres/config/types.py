@@ -88,6 +88,12 @@ def _line(text: Scalar) -> str:
     return values.read_string(text.text)
 
 
+def _argument(text: Scalar) -> str:
+    if "\0" in text or len(text.encode("utf-8", "surrogatepass")) > 100_000:
+        raise ValueError("a NUL character, or more than 100000 bytes")
+    return text.text
+
+
 def _prose(text: Scalar) -> str:
     if len(text) > 10_000:
         raise ValueError("longer than 10000 characters")
@@ -154,6 +160,8 @@ Name = Annotated[
 ]
 Label = Annotated[str, _typed("a unit such as GB", {"type": "string"}, _label)]
 Line = Annotated[str, _typed("text on one line", _SCALAR, _line)]
+Argument = Annotated[str, _typed("text", _SCALAR, _argument)]
+"""What a program is given: it may have several lines, such as a script for `sh -c`."""
 Prose = Annotated[str, _typed("text", _SCALAR, _prose)]
 Word = Annotated[Scalar, _typed("text", _SCALAR, lambda text: text)]
 """A scalar that is read later, when its declared type is known."""
