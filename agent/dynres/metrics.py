@@ -161,6 +161,10 @@ class AgentMetrics:
         """Whether the controller at that endpoint has this agent registered."""
         self._connected.labels(controller).set(1 if registered else 0)
 
+    def disconnected(self, controller: str) -> None:
+        """The agent has no link to that controller any more: its series ends."""
+        self._connected.remove(controller)
+
     def reported(self) -> None:
         """A report was handed to a link."""
         self._reports.inc()

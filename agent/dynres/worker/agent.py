@@ -1,0 +1,252 @@
+"""The agent at work: what is due is run, what has ended goes into the table and to the links.
+
+All of it belongs to the event loop's thread. Decisions are made in `plan`, `timetable`, `latest`
+and `reporter`; this module tells them what happened and does what they say.
+"""
+
+import asyncio
+import logging
+import os
+import secrets
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from dynres import __version__
+from dynres.config.model import Configuration
+from dynres.metrics import AgentMetrics, CurrentValue, on_loop
+from dynres.wire.messages import OLDEST, VERSION, Hello
+from dynres.worker.controllers import ControllerLink
+from dynres.worker.failures import Failures
+from dynres.worker.latest import Latest
+from dynres.worker.outcome import RunResult, RunSpec
+from dynres.worker.plan import Declaration, Plan
+from dynres.worker.reporter import Reporter
+from dynres.worker.timetable import After, Changes, Start, Timetable
+
+LONGEST_NAP: Final = 5.0
+"""Seconds between two looks at the timetable: the loop's own clock stands still in suspend."""
+
+log = logging.getLogger(__name__)
+
+
+def clock() -> float:
+    """Seconds that only go forward, suspend included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Runs(Protocol):
+    """What runs a probe once."""
+
+    async def run(self, spec: RunSpec) -> RunResult:
+        """One run; never raises for what the probe does."""
+        ...
+
+    def cancel(self, probe: str) -> None:
+        """End the run of that probe that is under way."""
+
+
+class Agent:
+    """One host's probes, table and links; `spawn` starts a task in the daemon's group."""
+
+    def __init__(
+        self,
+        host: str,
+        configuration: Configuration,
+        runs: Runs,
+        spawn: Callable[[Coroutine[Any, Any, None]], object],
+    ) -> None:
+        self.host = host
+        self.started = clock()
+        self.declaration = Declaration(configuration, host)
+        self.refused: str | None = None
+        """Why the files' newest state is not in force."""
+        self.plan = Plan()
+        self.latest = Latest()
+        self.links: dict[str, ControllerLink] = {}
+        self.timetable = Timetable(host, _max_running(configuration))
+        self.changed = asyncio.Event()
+        """Set whenever a run ended, a report left or a link's state changed."""
+        self._runs = runs
+        self._spawn = spawn
+        self._failures = Failures()
+        self._loop = asyncio.get_running_loop()
+        self.metrics = AgentMetrics(on_loop(self._loop, lambda: list(self._current_values())))
+        self._timer: asyncio.TimerHandle | None = None
+        self._stopped = False
+        self._session = secrets.token_hex(8)
+        self._machine_id = _first_line("/etc/machine-id")
+        self._boot_id = _first_line("/proc/sys/kernel/random/boot_id")
+
+    # What to run
+
+    def begin(self, endpoints: Sequence[str], *, spread: bool) -> None:
+        """Start the probes of the own files and the links. Raises LinkError."""
+        self.connect(endpoints)
+        self._replan(spread=spread)
+
+    def connect(self, endpoints: Sequence[str]) -> None:
+        """Have a link to each of these controllers and to no other. Raises LinkError."""
+        for endpoint in self.links.keys() - set(endpoints):
+            self.links.pop(endpoint).close()
+            self.metrics.disconnected(endpoint)
+        for endpoint in endpoints:
+            if endpoint not in self.links:
+                self.metrics.connected(endpoint, registered=False)
+                reporter = Reporter(self.latest)
+                self.links[endpoint] = ControllerLink(endpoint, self, reporter, clock)
+
+    def reconfigure(self, configuration: Configuration) -> None:
+        """A new valid configuration is in force from now on."""
+        self.declaration = Declaration(configuration, self.host)
+        self.refused = None
+        self.timetable.max_running = _max_running(configuration)
+        for link in self.links.values():
+            if not link.registered:
+                link.word = None
+        self._replan(spread=False, recheck=True)
+        self._greet_all()
+
+    def refuse(self, reason: str) -> None:
+        """The files are faulty: the last good configuration stays, and controllers are told."""
+        self.refused = reason
+        self._greet_all()
+
+    def _greet_all(self) -> None:
+        for link in self.links.values():
+            link.greet()
+
+    def _measured(self) -> frozenset[str]:
+        words = [link.word for link in self.links.values() if link.word is not None]
+        if words:
+            return self.declaration.allowed(frozenset().union(*words))
+        shared = self.declaration.shared(self.plan.rules.keys())
+        return self.declaration.own_measure() | frozenset(shared)
+
+    def _replan(self, *, spread: bool, recheck: bool = False) -> Changes:
+        self.plan = self.declaration.plan(self._measured())
+        self.latest.define(self.plan.rules)
+        changes = self.timetable.plan(self.plan.cadences, clock(), spread=spread, recheck=recheck)
+        for probe in changes.cancel:
+            self._runs.cancel(probe)
+        probes = set(self.plan.specs)
+        self.metrics.keep_only(probes)
+        self._failures.keep_only(probes)
+        self._tick()
+        return changes
+
+    # Running
+
+    def _tick(self) -> None:
+        """Start what is due and look again when the next is."""
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._stopped:
+            return
+        now = clock()
+        for start in self.timetable.start_due(now):
+            self.metrics.late(start.lateness)
+            self._spawn(self._run(start))
+        next_at = self.timetable.next_at()
+        nap = LONGEST_NAP if next_at is None else min(LONGEST_NAP, max(0.0, next_at - now))
+        self._timer = self._loop.call_later(nap, self._tick)
+
+    async def _run(self, start: Start) -> None:
+        spec = self.plan.specs[start.probe]
+        meaning = self.plan.cadences[start.probe].definition
+        result = await self._runs.run(spec)
+        now = clock()
+        self.timetable.ended(start.probe, now, _after(result))
+        cadence = self.plan.cadences.get(start.probe)
+        if cadence is not None and cadence.definition == meaning:
+            self._take(result, spec, now)
+        self.changed.set()
+        self._tick()
+
+    def _take(self, result: RunResult, spec: RunSpec, now: float) -> None:
+        self.metrics.ran(result.probe, result.outcome, result.duration)
+        line = self._failures.line(result, now)
+        if line is not None:
+            log.log(logging.WARNING if result.failure else logging.INFO, "%s", line)
+        ended = self.latest.apply(result, spec.resources)
+        if ended is not None:
+            for link in self.links.values():
+                link.ended(ended)
+
+    @property
+    def all_have_run(self) -> bool:
+        """Whether every probe has run at least once."""
+        return not self.timetable.running and all(map(self.latest.probe, self.plan.specs))
+
+    def stop(self) -> None:
+        """Start nothing any more."""
+        self._stopped = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def disconnect(self) -> None:
+        """Say goodbye to every controller."""
+        for link in self.links.values():
+            link.close()
+        self.links.clear()
+
+    # What links ask
+
+    def hello(self) -> Hello:
+        """The hello that is true now."""
+        return Hello(
+            oldest=OLDEST,
+            newest=VERSION,
+            software=__version__,
+            host=self.host,
+            machine_id=self._machine_id,
+            boot_id=self._boot_id,
+            session=self._session,
+            uptime=clock() - self.started,
+            definitions=self.declaration.definitions,
+            reporting=self.declaration.shared(self.plan.rules.keys()),
+            refused=self.refused,
+        )
+
+    def allowed(self, measure: frozenset[str]) -> frozenset[str]:
+        """What of it the agent's own files allow."""
+        return self.declaration.allowed(measure)
+
+    def word_changed(self, link: ControllerLink) -> None:
+        """A controller wants something else measured than before."""
+        if self._measured() != self.plan.rules.keys():
+            self._replan(spread=False)
+
+    def state_changed(self, link: ControllerLink) -> None:
+        """A link's state is another one."""
+        self.metrics.connected(link.endpoint, link.registered)
+        self.changed.set()
+
+    def reported(self, link: ControllerLink) -> None:
+        """A report was handed to a link."""
+        self.metrics.reported()
+        self.changed.set()
+
+    def _current_values(self) -> Iterator[CurrentValue]:
+        """What the metrics page shows."""
+        for name, standing in self.latest.standings(clock()):
+            yield CurrentValue(name, standing.value, standing.age)
+
+
+def _after(result: RunResult) -> After:
+    if result.not_here:
+        return "not_here"
+    return "failed" if result.failure else "ok"
+
+
+def _max_running(configuration: Configuration) -> int:
+    return configuration.agent.max_running or 2 * (os.cpu_count() or 1)
+
+
+def _first_line(path: str) -> str:
+    """The id that a file holds; empty where there is none (a container without machine-id)."""
+    try:
+        return Path(path).read_text(encoding="ascii", errors="replace").strip()
+    except OSError:
+        return ""
