@@ -23,7 +23,7 @@ run: $(VENV)/installed
 	@$(BIN)/dynres up --config examples/quickstart
 
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest -n logical -q $(TESTS)
+	$(BIN)/python -m pytest -n logical --dist loadgroup -q $(TESTS)
 
 lint: $(VENV)/installed-check
 	$(BIN)/ruff format --check .
