@@ -1,11 +1,10 @@
 """What `dynres up` shows: a live table in a terminal, and lines where there is none."""
 
-import sys
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, Self
 
-from dynres.cli.output import printable, say, tell
+from dynres.cli.output import flush, printable, say, tell, writing
 from dynres.cli.pools import amount_text, bar, members_text
 from dynres.cli.table import Cell, Row, Table, console, rich_table
 from dynres.cli.words import NONE, STATE_STYLES, age_text, source_text, value_text
@@ -159,7 +158,7 @@ class Lines:
         self._head = ()
         for line in self._changes.lines(values, pools, settled=since >= SETTLED):
             say(line)
-        sys.stdout.flush()
+        flush()
 
     def log(self, name: str, text: str) -> None:
         """Pass it on."""
@@ -187,9 +186,9 @@ class Screen:
     def show(self, values: ValuesView, pools: PoolsView, since: float) -> None:
         """Draw everything."""
         height = self._console.size.height
-        self._live.update(
-            screen(self._head, values, pools, tuple(self._notes), height), refresh=True
-        )
+        whole = screen(self._head, values, pools, tuple(self._notes), height)
+        with writing():
+            self._live.update(whole, refresh=True)
 
     def log(self, name: str, text: str) -> None:
         """Keep it for the next drawing."""

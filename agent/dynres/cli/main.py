@@ -140,8 +140,8 @@ def _finish(result: object) -> int:
 def _fail(error: CommandError, as_json: bool) -> int:
     try:
         code = output.failure(error, as_json=as_json)
-        sys.stdout.flush()
-    except OSError:
+        output.flush()
+    except (CommandError, ReaderGoneError):  # neither the answer nor the failure can be written
         output.abandon()
         return int(error.exit_code)
     return code

@@ -101,15 +101,16 @@ def hosts_argument(function: Decorated) -> Decorated:
 
 
 def host_names(sets: tuple[str, ...]) -> tuple[str, ...]:
-    """Names of the host sets given, each once, in the order given. A usage error otherwise."""
+    """Hosts (and `@group`s) of the sets given, each once, in order. A usage error otherwise."""
     if not sets:
         return ()
     from dynres.config.hosts import TermError, expand
 
     names: dict[str, None] = {}
     for term in (term for given in sets for term in _COMMA_OUTSIDE.split(given)):
-        if term.startswith("@"):
-            raise click.UsageError(f"HOST {term!r}: expected host names or ranges, got a group")
+        if term.startswith("@"):  # the controller knows its groups
+            names[term] = None
+            continue
         try:
             names.update(dict.fromkeys(expand(term)))
         except TermError as error:

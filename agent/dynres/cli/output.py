@@ -3,8 +3,8 @@
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from enum import IntEnum
 from io import TextIOWrapper
 from typing import Any, TextIO
@@ -62,18 +62,31 @@ def is_terminal(stream: TextIO) -> bool:
     return False
 
 
-def document(thing: object, stream: TextIO | None = None) -> None:
+@contextmanager
+def writing() -> Iterator[None]:
+    """Around what writes to stdout. Raises ReaderGoneError, or CommandError on a full disk."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise ReaderGoneError from None
+    except OSError as error:
+        raise CommandError(f"cannot write the output: {error.strerror}") from error
+
+
+def document(thing: object) -> None:
     """Print one JSON document; indented where a person looks at it."""
-    out = stream or sys.stdout
+    out = sys.stdout
     # Escaped where the locale could not carry it, so that it is JSON everywhere.
     utf8 = (out.encoding or "ascii").lower().replace("-", "") == "utf8"
     indent = 2 if is_terminal(out) else None
-    print(json.dumps(thing, ensure_ascii=not utf8, allow_nan=False, indent=indent), file=out)
+    with writing():
+        print(json.dumps(thing, ensure_ascii=not utf8, allow_nan=False, indent=indent))
 
 
 def say(text: str = "") -> None:
     """Print a line of the answer on stdout."""
-    print(text)
+    with writing():
+        print(text)
 
 
 def tell(text: str) -> None:
@@ -109,13 +122,9 @@ def failure(error: CommandError, *, as_json: bool) -> int:
 
 
 def flush() -> None:
-    """Write out what was printed. Raises ReaderGoneError or CommandError."""
-    try:
+    """Write out what was printed. Raises as `writing` does."""
+    with writing():
         sys.stdout.flush()
-    except BrokenPipeError:
-        raise ReaderGoneError from None
-    except OSError as error:
-        raise CommandError(f"cannot write the output: {error.strerror}") from error
 
 
 def abandon() -> None:

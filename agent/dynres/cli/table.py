@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from dynres.cli.output import is_terminal, printable, say
+from dynres.cli.output import is_terminal, printable, say, writing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -71,7 +71,8 @@ def console() -> "Console":
 def show(table: Table) -> None:
     """Print the table on stdout, in the form that suits who reads it."""
     if on_terminal():
-        console().print(rich_table(table))
+        with writing():
+            console().print(rich_table(table))
         return
     for line in plain_lines(table):
         say(line)
