@@ -78,6 +78,18 @@ def test_an_agent_that_ends_in_the_middle_of_its_answer_is_no_answer(runtime, re
         ask_agent(None, "status")
 
 
+def test_what_the_agent_refuses_keeps_its_code_and_its_faults(runtime):
+    fault = {"place": "resources.yaml:1:1", "what": "empty", "expected": None, "got": None}
+    answer = {"error": {"code": "config", "message": "refused", "faults": [fault | {"hint": None}]}}
+    with (
+        fake_agent(runtime / "agent-host1.sock", json.dumps(answer).encode() + b"\n"),
+        pytest.raises(CommandError, match="refused") as caught,
+    ):
+        ask_agent("host1", "reload")
+    assert (caught.value.code, caught.value.exit_code) == ("config", 2)
+    assert caught.value.faults == (fault | {"hint": None},)
+
+
 def test_without_a_folder_named_a_user_has_an_own_one_before_the_systems(monkeypatch):
     monkeypatch.delenv("DYNRES_RUNTIME", raising=False)
     monkeypatch.setenv("XDG_RUNTIME_DIR", "/run/user/1000")

@@ -42,6 +42,15 @@ def flags(options: Mapping[str, object]) -> Iterator[str]:
                 yield from (flag, str(item))
 
 
+def _reloaded(warnings: Iterable[str], as_json: bool) -> None:
+    if as_json:
+        output.document({"reloaded": True, "warnings": list(warnings)})
+        return
+    for warning in warnings:
+        output.tell(f"warning: {output.printable(warning)}")
+    output.say("the new configuration is in force")
+
+
 @click.group(invoke_without_command=True)
 @config_option
 @click.option("--host", metavar="NAME", help="This host's name; default: agent.yaml's, or its own.")
@@ -89,8 +98,7 @@ def agent_reload(context: click.Context, host: str | None, as_json: bool) -> Non
     from dynres.cli.local import ask_agent
 
     above = context.parent.params["host"] if context.parent else None
-    answer = ask_agent(host or above, "reload")
-    output.document(answer)
+    _reloaded(ask_agent(host or above, "reload")["warnings"], as_json)
 
 
 @click.group(invoke_without_command=True)
@@ -138,9 +146,4 @@ def controller_reload(controller: tuple[str, ...], as_json: bool) -> None:
 
     with asking(controller) as client:
         warnings = client.reload()
-    if as_json:
-        output.document({"reloaded": True, "warnings": list(warnings)})
-        return
-    for warning in warnings:
-        output.tell(f"warning: {output.printable(warning)}")
-    output.say("the new configuration is in force")
+    _reloaded(warnings, as_json)

@@ -75,4 +75,13 @@ def ask_agent(host: str | None, verb: str) -> Any:
         raise CommandError(message, code="no_agent") from error
     if not line.endswith(b"\n"):
         raise CommandError(f"{path}: the agent ended before it had answered", code="no_agent")
-    return json.loads(line)
+    answer = json.loads(line)
+    if "error" in answer:
+        error = answer["error"]
+        raise CommandError(
+            error["message"],
+            code=error["code"],
+            exit_code=Exit.USAGE if error["code"] in {"config", "usage"} else Exit.FAILED,
+            faults=error["faults"],
+        )
+    return answer
