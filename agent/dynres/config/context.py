@@ -99,8 +99,6 @@ def _group_hint(context: Context, name: str) -> str | None:
         return "groups are declared in hosts.yaml"
     if name in context.names:
         return f"{name} is a host: write it without the @"
-    if name in KEYWORDS:
-        return f"write {name} without the @"
     return context.near.hint(f"@{name}", [f"@{group}" for group in context.groups])
 
 

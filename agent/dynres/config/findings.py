@@ -7,6 +7,7 @@ from dynres.config.faults import Fault
 from dynres.config.model import Place
 
 SHOWN_FAULTS: Final = 1000
+ENOUGH_FAULTS: Final = 10_000
 
 
 class Findings:
@@ -15,6 +16,11 @@ class Findings:
     def __init__(self) -> None:
         self.faults: list[Fault] = []
         self.warnings: list[Fault] = []
+
+    @property
+    def full(self) -> bool:
+        """So much is wrong that reading on tells nobody anything."""
+        return len(self.faults) >= ENOUGH_FAULTS
 
     def fault(
         self,
@@ -37,15 +43,23 @@ class Findings:
         self.warnings += warnings
 
 
-def in_order(faults: Iterable[Fault], files: list[str]) -> tuple[Fault, ...]:
+_FILES: Final = ("resources.yaml", "resources.d", "hosts.yaml", "agent.yaml", "controller.yaml")
+
+
+def in_order(faults: Iterable[Fault]) -> tuple[Fault, ...]:
     """Each fault once, by file (as they are read), line and column; at most SHOWN_FAULTS."""
-    rank = {file: index for index, file in enumerate(files)}
+    rank = {file: index for index, file in enumerate(_FILES)}
 
     def key(fault: Fault) -> tuple[int, str, int, int]:
         if fault.place is None:
             return -1, "", 0, 0
         place = fault.place
-        return rank.get(place.file, len(rank)), place.file, place.line, place.column
+        return (
+            rank.get(place.file.split("/", 1)[0], len(rank)),
+            place.file,
+            place.line,
+            place.column,
+        )
 
     unique = sorted(dict.fromkeys(faults), key=key)
     if len(unique) > SHOWN_FAULTS:

@@ -229,7 +229,7 @@ class _Groups:
                     what=f"unknown group @{group} in group {name}",
                     expected="a group of hosts.yaml",
                     got=f"@{group}",
-                    hint=self.near.hint(group, self.rows),
+                    hint=self.near.hint(f"@{group}", [f"@{known}" for known in self.rows]),
                 )
             )
 

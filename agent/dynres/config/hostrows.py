@@ -12,6 +12,7 @@ from dynres.config.resources import DeclaredResource
 from dynres.config.rules import leasable
 from dynres.config.scalars import Document, Items, Map, Node, Scalar
 from dynres.config.shape import mapping, validate
+from dynres.config.types import short
 from dynres.value import read_amount
 
 
@@ -33,6 +34,8 @@ def read_host_file(
     rows: list[Row] = []
     if isinstance(hosts, Items):
         for item in hosts:
+            if findings.full:
+                break
             rows += _row(item, declared, findings)
     elif hosts is not None:
         hint = "each host as an item: - name: host1"
@@ -49,11 +52,13 @@ def _row(
 ) -> list[Row]:
     if isinstance(item, Scalar):
         hint = f"write - name: {item.text}"
-        findings.fault(item.place, "hosts.yaml: host", "a mapping", repr(item.text), hint)
-        return []
+        findings.fault(item.place, "hosts.yaml: host", "a mapping", short(item.text), hint)
+        return [Row(item)]
     shape = validate(schema.Host, item, "hosts.yaml: host", findings)
     if shape is None:
-        return []
+        # Its name still counts: a location that names it is no fault beside this one.
+        name = item.get("name") if isinstance(item, Map) else None
+        return [Row(name)] if isinstance(name, Scalar) and not name.missing else []
     values: list[HostValue] = []
     for given in shape.resource or ():
         values += _value(given, declared, findings)
@@ -84,5 +89,5 @@ def _value(
             read_amount(given.value.text)
         except ValueError as error:
             expected = "an amount that jobs can hold: not negative, below 9e12, at most 6 places"
-            findings.fault(given.value.place, what, expected, f"{given.value.text}: {error}")
+            findings.fault(given.value.place, what, expected, f"{short(given.value.text)}: {error}")
     return [HostValue(resource=name, value=value, place=place)]

@@ -20,7 +20,8 @@ from dynres.config.result import Loaded
 from dynres.config.scalars import Document, Items, Map, Node, Scalar
 from dynres.config.settings import read_agent, read_controller
 from dynres.config.shape import mapping, validate
-from dynres.config.types import describe
+from dynres.config.types import describe, short
+from dynres.value import is_name
 
 __all__ = ["Loaded", "Role", "default_role", "load"]
 
@@ -57,13 +58,13 @@ class _Loader:
         """Every item had a name and the right shape: then what nothing uses can be told."""
 
     def load(self, *, everything: bool) -> Loaded:
-        documents = self.files.resources()
-        for document in documents:
+        for document in self.files.resources():
             self._declare(document)
         hosts = self.files.read("hosts.yaml")
         listed = hosts is not None or (self.files.path / "hosts.yaml").exists()
         hostfile = read_host_file(hosts, self.resources, self.findings) if hosts else None
-        context = Context(hostfile, self.role)
+        # A hosts.yaml that cannot be read has its fault: what its groups are nobody can tell.
+        context = Context(hostfile, "agent" if listed and hosts is None else self.role)
         made, probes = self._build(Scope(context, self.findings))
         agent = controller = None
         if everything or self.role == "agent":
@@ -72,10 +73,9 @@ class _Loader:
             controller = self.files.read("controller.yaml")
         settings = read_agent(agent, self.findings)
         serving = read_controller(controller, self.findings, listed=listed)
-        order = [*(d.file for d in documents), "hosts.yaml", "agent.yaml", "controller.yaml"]
         faults = self.files.faults + self.findings.faults
         if faults:
-            raise ConfigError(in_order(faults, order))
+            raise ConfigError(in_order(faults))
         configuration = Configuration(
             resources=(*made, *self._builtins()),
             probes=(*probes, builtin.probe()),
@@ -85,7 +85,7 @@ class _Loader:
             agent=settings,
             controller=serving,
         )
-        return Loaded(configuration=configuration, warnings=in_order(self.findings.warnings, order))
+        return Loaded(configuration=configuration, warnings=in_order(self.findings.warnings))
 
     def _declare(self, document: Document) -> None:
         """Take the resources and probes of one file whose shape is right."""
@@ -100,14 +100,14 @@ class _Loader:
             return
         self._check_keys(root, document.file)
         for item, name in self._items(root, "resources", "resource"):
-            shape = validate(schema.Resource, item, f"resource {name or '?'}", self.findings)
+            shape = validate(schema.Resource, item, f"resource {shown(name)}", self.findings)
             node = item if isinstance(item, Map) else None
             self.whole &= shape is not None
             if self._is_new("resource", name, item) and name is not None:
                 right = shape is not None and node is not None
                 self.resources[name] = DeclaredResource(shape, node) if right else None  # type: ignore[arg-type]
         for item, name in self._items(root, "probes", "probe"):
-            probe = validate(schema.NamedProbe, item, f"probe {name or '?'}", self.findings)
+            probe = validate(schema.NamedProbe, item, f"probe {shown(name)}", self.findings)
             node = item if isinstance(item, Map) else None
             self.whole &= probe is not None
             if self._is_new("probe", name, item) and name is not None:
@@ -133,6 +133,8 @@ class _Loader:
             self.findings.fault(items.place, key, "a list", describe(items), hint)
             return
         for item in items or ():
+            if self.findings.full:
+                return
             name = item.get("name") if isinstance(item, Map) else None
             yield item, name.text if isinstance(name, Scalar) else None
 
@@ -145,8 +147,8 @@ class _Loader:
         first = self.places.setdefault((kind, name), item)
         if first is not item:
             other = first.place_of("name") if isinstance(first, Map) else first.place
-            got = f"another {name}; the first is at {other}"
-            self.findings.fault(place, f"{kind} {name}", "each name once", got, "rename one")
+            got = f"another; the first is at {other}"
+            self.findings.fault(place, f"{kind} {shown(name)}", "each name once", got, "rename one")
         elif kind == "probe" and name == builtin.PROBE:
             got = f"{name}, the probe of the built-in load indices"
             self.findings.fault(place, f"{kind} {name}", "another name", got, "rename it")
@@ -182,3 +184,10 @@ class _Loader:
 
     def _builtins(self) -> Iterator[Resource]:
         return (index for index in builtin.resources() if index.name not in self.resources)
+
+
+def shown(name: str | None) -> str:
+    """A name for messages: one that is none in quotes, `?` for one that is missing."""
+    if name is None:
+        return "?"
+    return name if is_name(name) else short(name)

@@ -42,7 +42,6 @@ def build_probe(
     owner, feeds = f"probe {name}", list(feeds)
     kind = _kind(shape, node, owner, findings)
     _check_command(shape, node, owner, findings)
-    _check_paths(shape, node, owner, findings)
     _check_format(shape, node, owner, kind=kind, feeds=feeds, findings=findings)
     _check_keys(shape, node, owner, kind, findings)
     _check_map(shape, node, owner, feeds, findings)
@@ -115,13 +114,6 @@ def _check_command(shape: schema.Probe, node: Map, owner: str, findings: Finding
             )
 
 
-def _check_paths(shape: schema.Probe, node: Map, owner: str, findings: Findings) -> None:
-    for key in ("file", "cwd"):
-        path = getattr(shape, key)
-        if path is not None and not path.startswith("/"):
-            findings.fault(node.place_of(key), f"{owner}: {key}", "an absolute path", repr(path))
-
-
 def _check_format(
     shape: schema.Probe,
     node: Map,
@@ -149,7 +141,8 @@ def _check_format(
     elif word not in FORMATS:
         findings.fault(place, what, listed, repr(word), nearest(word, FORMATS))
     elif word == "value" and len(feeds) > 1:
-        got = f"value for {len(feeds)} resources ({', '.join(feeds[:3])}, …)"
+        more = ", …" if len(feeds) > 3 else ""
+        got = f"value for {len(feeds)} resources ({', '.join(feeds[:3])}{more})"
         findings.fault(place, what, "lines or json for several resources", got)
 
 

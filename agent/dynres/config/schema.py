@@ -6,16 +6,23 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonS
 
 from dynres.config.scalars import Map, Scalar
 from dynres.config.types import (
+    AbsolutePath,
     Amount,
     Argument,
     Boolean,
     Duration,
+    Endpoint,
+    HostName,
     Label,
     Line,
+    ListenAddress,
     Name,
+    Page,
     Prose,
     Reserve,
+    SearchPath,
     Size,
+    Term,
     Word,
     choice,
     whole,
@@ -42,7 +49,7 @@ class Probe(Shape):
 
     command: list[Argument] | None = Field(None, description="Program and arguments; no shell.")
     plugin: Line | None = Field(None, description="Name of a Python plugin.")
-    file: Line | None = Field(None, description="Absolute path of a file that is read.")
+    file: AbsolutePath | None = Field(None, description="Absolute path of a file that is read.")
     options: Annotated[
         Any, WithJsonSchema({"type": "object", "description": "Settings of the plugin."})
     ] = None
@@ -52,7 +59,7 @@ class Probe(Shape):
     map: dict[Line, Name] | None = Field(None, description="What the probe says -> resource.")
     env: dict[Line, Argument] | None = Field(None, description="Environment variables to add.")
     user: Line | None = Field(None, description="User that the command runs as.")
-    cwd: Line | None = Field(None, description="Working folder, absolute. Default /.")
+    cwd: AbsolutePath | None = Field(None, description="Working folder, absolute. Default /.")
     retry: Duration | None = Field(None, description="Next try after a failure.")
     recheck: Duration | None = Field(None, description="Asked again after NOT_HERE. Default 10m.")
     output_limit: Size | None = Field(None, description="Bytes of output. Default 64KiB.")
@@ -73,11 +80,11 @@ class Entry(Shape):
     """One entry of a resourcemap."""
 
     name: Name | None = Field(None, description="Name of this instance.")
-    location: list[Word] | None = Field(None, description="Hosts, @groups, all, default, others.")
+    location: list[Term] | None = Field(None, description="Hosts, @groups, all, default, others.")
     value: Word | None = Field(None, description="The static value.")
     capacity: Amount | None = Field(None, description="Upper bound of a measured amount.")
     reserve: Reserve | None = Field(None, description="Never leased: an amount or a share.")
-    reporter: list[Word] | None = Field(None, description="Hosts that may measure a pool.")
+    reporter: list[Term] | None = Field(None, description="Hosts that may measure a pool.")
     probe: Probe | None = Field(None, description="Probe settings that differ here.")
 
 
@@ -132,7 +139,7 @@ class HostValue(Shape):
 class Host(Shape):
     """One host, or a range of hosts."""
 
-    name: Word = Field(description="A host name, or a range such as node[001-128].")
+    name: Term = Field(description="A host name, or a range such as node[001-128].")
     worker: Boolean = Field(True, description="false: known, but in no mapping.")
     resource: list[HostValue] | None = Field(None, description="Values of this host alone.")
 
@@ -140,23 +147,23 @@ class Host(Shape):
 class Hosts(Shape):
     """hosts.yaml."""
 
-    groups: dict[Word, list[Word]] = Field({}, description="Groups, for @NAME in a location.")
+    groups: dict[Term, list[Term]] = Field({}, description="Groups, for @NAME in a location.")
     hosts: list[Host] = Field([], description="Every host that may be named.")
 
 
 class Agent(Shape):
     """agent.yaml."""
 
-    host: Word | None = Field(None, description="Name of this host. Default: its host name.")
+    host: HostName | None = Field(None, description="Name of this host. Default: its host name.")
     controller: (
         Annotated[
-            Annotated[Word, Tag(NAMED)] | Annotated[list[Word], Tag(INLINE)],
+            Annotated[Endpoint, Tag(NAMED)] | Annotated[list[Endpoint], Tag(INLINE)],
             Discriminator(_one_or_many),
         ]
         | None
     ) = Field(None, description="Where the controller listens; one or several.")
-    metrics: Word | None = Field(None, description="ADDR:PORT of the metrics page, or off.")
-    path: Line | None = Field(None, description="PATH in which commands are looked up.")
+    metrics: Page | None = Field(None, description="ADDR:PORT of the metrics page, or off.")
+    path: SearchPath | None = Field(None, description="PATH in which commands are looked up.")
     trusted_owners: list[Line] = Field([], description="Users whose programs may be run.")
     max_running: Annotated[int, whole(1, 10_000)] | None = Field(
         None, description="Probe runs at once. Default: 2 x CPUs."
@@ -168,18 +175,18 @@ class Agent(Shape):
 class Metrics(Shape):
     """The metrics page of the controller."""
 
-    listen: Word | None = Field(None, description="ADDR:PORT, or off.")
+    listen: Page | None = Field(None, description="ADDR:PORT, or off.")
     per_host: Boolean = Field(False, description="Also a series for each host's values.")
 
 
 class Controller(Shape):
     """controller.yaml."""
 
-    listen: Word | None = Field(None, description="Address to listen on.")
+    listen: ListenAddress | None = Field(None, description="Address to listen on.")
     agent_port: Annotated[int, whole(0, 65_535)] | None = Field(None, description="5750.")
     client_port: Annotated[int, whole(0, 65_535)] | None = Field(None, description="5751.")
     metrics: Metrics | None = Field(None, description="The metrics page.")
-    state: Line | None = Field(None, description="Folder for what must survive a restart.")
+    state: AbsolutePath | None = Field(None, description="Folder for what must survive a restart.")
     registration: Annotated[str, choice("listed", "keyed", "open")] | None = Field(
         None, description="Who may register."
     )

@@ -99,6 +99,7 @@ def group_of(term: Term, body: str) -> str | Fault:
         what="not the name of a group",
         expected="@ and letters, digits, '.', '-', '_'",
         got=shown(body),
+        hint=f"write {name} without the @" if name in KEYWORDS else None,
     )
 
 

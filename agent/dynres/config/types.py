@@ -4,6 +4,7 @@ Every type carries its own JSON Schema, in which an editor may also use YAML's o
 booleans where the text form is one.
 """
 
+import ipaddress
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,8 +14,16 @@ from typing import Annotated, Any, Final
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from dynres import value as values
+from dynres.config.names import is_host_name
 from dynres.config.near import nearest
 from dynres.config.scalars import Map, Scalar
+
+_NAME: Final = "a name: a letter, then letters, digits, _; at most 64"
+_TERM: Final = "a host, a range, @group, all, default or others"
+_QUOTABLE: Final = frozenset({_TERM, "text on one line", "text", "a single value"})
+_ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):(\d{1,5})", re.ASCII)
+_TCP = re.compile(f"tcp://{_ADDRESS.pattern}", re.ASCII)
+_IPC = re.compile(r"ipc:///?[^:]{1,100}", re.ASCII)
 
 
 def complaint(expected: str, got: str | None = None, hint: str | None = None) -> Exception:
@@ -40,7 +49,7 @@ def short(text: str) -> str:
 def text_of(node: Any, expected: str) -> Scalar:
     """`node` as text. Raises the complaint where it is a mapping, a list or nothing."""
     if not isinstance(node, Scalar) or node.missing:
-        hint = "quote it" if isinstance(node, Map | list) and "text" in expected else None
+        hint = "quote it" if isinstance(node, Map | list) and expected in _QUOTABLE else None
         raise complaint(expected, describe(node), hint)
     return node
 
@@ -66,6 +75,8 @@ def _typed(expected: str, schema: dict[str, Any], read: Callable[[Scalar], Any])
         text = text_of(node, expected)
         try:
             return read(text)
+        except PydanticCustomError:
+            raise
         except ValueError as error:
             raise complaint(expected, f"{short(text.text)}: {error}") from None
 
@@ -74,7 +85,7 @@ def _typed(expected: str, schema: dict[str, Any], read: Callable[[Scalar], Any])
 
 def _name(text: Scalar) -> Scalar:
     if not values.is_name(text.text):
-        raise complaint("a name: a letter, then letters, digits, _; at most 64", short(text.text))
+        raise complaint(_NAME, short(text.text))
     return text
 
 
@@ -146,6 +157,51 @@ def choice(*words: str) -> Reads:
     return Reads(validate, {"type": "string", "enum": list(words)})
 
 
+def _host_name(text: Scalar) -> Scalar:
+    if not is_host_name(text.text):
+        raise ValueError("letters, digits, '.', '-', '_', and no keyword")
+    return text
+
+
+def _endpoint(text: Scalar) -> str:
+    found = _TCP.fullmatch(text)
+    if _IPC.fullmatch(text) or (found and 0 < int(found[2]) < 65536):
+        return text.text
+    hint = f"write tcp://{text.text}" if _ADDRESS.fullmatch(text) else None
+    raise complaint("an endpoint such as tcp://HOST:5750", short(text.text), hint)
+
+
+def _page(text: Scalar) -> str:
+    if text.text == "off":
+        return ""
+    found = _ADDRESS.fullmatch(text)
+    if not found or int(found[2]) > 65535:
+        raise complaint("ADDR:PORT, or off", short(text.text), "such as 127.0.0.1:9750")
+    return text.text
+
+
+def _listen(text: Scalar) -> str:
+    if text.text not in {"*", "localhost"}:
+        try:
+            ipaddress.ip_address(text.text.strip("[]"))
+        except ValueError:
+            raise ValueError("no IP address") from None
+    return text.text
+
+
+def _path(text: Scalar) -> str:
+    if not text.startswith("/"):
+        raise ValueError("does not begin with /")
+    return values.read_string(text.text)
+
+
+def _search_path(text: Scalar) -> str:
+    for folder in text.split(":"):
+        if not folder.startswith("/"):
+            raise ValueError(f"{folder!r} does not begin with /")
+    return values.read_string(text.text)
+
+
 _DURATION: Final = {
     "type": ["string", "number"],
     "pattern": r"^\s*\d+(\.\d+)?((ms|s|m|h|d)(\d+(\.\d+)?(ms|s|m|h))*)?\s*$",
@@ -156,15 +212,29 @@ _AMOUNT: Final = {"type": ["string", "number"], "minimum": 0}
 
 Name = Annotated[
     Scalar,
-    _typed("a name", {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]{0,63}$"}, _name),
+    _typed(_NAME, {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]{0,63}$"}, _name),
 ]
 Label = Annotated[str, _typed("a unit such as GB", {"type": "string"}, _label)]
 Line = Annotated[str, _typed("text on one line", _SCALAR, _line)]
 Argument = Annotated[str, _typed("text", _SCALAR, _argument)]
 """What a program is given: it may have several lines, such as a script for `sh -c`."""
 Prose = Annotated[str, _typed("text", _SCALAR, _prose)]
-Word = Annotated[Scalar, _typed("text", _SCALAR, lambda text: text)]
+Word = Annotated[Scalar, _typed("a single value", _SCALAR, lambda text: text)]
 """A scalar that is read later, when its declared type is known."""
+Term = Annotated[Scalar, _typed(_TERM, _SCALAR, lambda text: text)]
+HostName = Annotated[Scalar, _typed("a host name", _SCALAR, _host_name)]
+Endpoint = Annotated[
+    str, _typed("an endpoint such as tcp://HOST:5750", {"type": "string"}, _endpoint)
+]
+Page = Annotated[str, _typed("ADDR:PORT, or off", _SCALAR, _page)]
+"""Where a page is served; empty text for `off`."""
+ListenAddress = Annotated[
+    str, _typed("an IP address of this machine, or * for all", {"type": "string"}, _listen)
+]
+AbsolutePath = Annotated[str, _typed("an absolute path", {"type": "string"}, _path)]
+SearchPath = Annotated[
+    str, _typed("absolute folders separated by ':'", {"type": "string"}, _search_path)
+]
 Duration = Annotated[
     float,
     _typed("a duration such as 15, 15s, 5m, 1h30m", _DURATION, values.read_duration),
