@@ -226,6 +226,14 @@ class Resvals:
 
     # reading
 
+    def raw_state(self, column: int, row: int) -> int:
+        """ABSENT, FRESH (whatever its age) or UNAVAILABLE, as it was written."""
+        return int(self._state[column, row])
+
+    def measured(self, column: int, row: int) -> float:
+        """The instant of what a cell holds."""
+        return float(self._measured[column, row])
+
     def states(self, column: int, now: float) -> npt.NDArray[np.int8]:
         """ABSENT, FRESH, STALE or UNAVAILABLE of one resource, for every row."""
         return self._effective(

@@ -9,6 +9,7 @@ import asyncio
 import errno
 import ipaddress
 import random
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -23,6 +24,10 @@ LARGEST_MESSAGE: Final = 16 * 2**20
 """Bytes; a full report of 10,000 resources has about 1 MB."""
 DRAIN: Final = 64
 """Messages taken in one go, so that timers and other sockets get their turn."""
+
+
+_MAPPED = re.compile(r"\[::ffff:([0-9.]+)\]")
+"""An IPv4 address as a socket for both kinds shows it."""
 
 
 class LinkError(Exception):
@@ -109,7 +114,8 @@ class Listener:
             self._socket.close()
             self._context.term()
             raise LinkError(_bind_fault(endpoint, error)) from error
-        self.endpoint: str = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
+        bound = self._socket.getsockopt_string(zmq.LAST_ENDPOINT)
+        self.endpoint: str = _MAPPED.sub(r"\1", bound)
         self._on_message = on_message
         self._pump = _Pump(self._socket, self._take)
 
@@ -246,6 +252,8 @@ class Requester:
         _prepare(socket)
         socket.setsockopt(zmq.IMMEDIATE, 1)
         socket.setsockopt(zmq.RECONNECT_IVL, 100)
+        # The table of a large cluster; it comes from the controller that the user named.
+        socket.setsockopt(zmq.MAXMSGSIZE, -1)
         try:
             socket.connect(endpoint)
         except zmq.ZMQError as error:

@@ -123,7 +123,7 @@ class Refusal(Message, frozen=True, kw_only=True, tag="refusal"):
     """The session is not accepted, or no longer; `reason` says why and what to do."""
 
     code: str
-    """version | not_listed | worker_false | host_taken | replaced"""
+    """version | not_listed | host_taken | replaced | unknown (say hello first)"""
     reason: str
 
 

@@ -1,0 +1,208 @@
+"""The client library: what a batch scheduler or a script asks the controller."""
+
+import asyncio
+import itertools
+import secrets
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, Self, TypeVar
+
+from dynres.wire.codec import WireError, encode
+from dynres.wire.link import LinkError, Requester
+from dynres.wire.requests import (
+    AnyAnswer,
+    AnyRequest,
+    AskExplain,
+    AskHosts,
+    AskPools,
+    AskReload,
+    AskValues,
+    Call,
+    Explained,
+    Failure,
+    Hosts,
+    Pools,
+    Reloaded,
+    Values,
+    read_result,
+)
+from dynres.wire.views import Explanation, HostsView, PoolsView, ValuesView
+
+__all__ = ["AsyncClient", "Client", "ClientError", "RequestRefusedError", "UnreachableError"]
+
+DEFAULT_ENDPOINT: Final = "tcp://127.0.0.1:5751"
+TIMEOUT: Final = 5.0
+RELOAD_TIMEOUT: Final = 60.0
+"""Reading a large folder takes longer than an answer out of memory."""
+T = TypeVar("T")
+FaultShape = dict[str, str | None]
+
+
+class ClientError(Exception):
+    """A request that gave no result: `code` for scripts, `faults` of configuration files."""
+
+    def __init__(self, code: str, message: str, faults: Sequence[FaultShape] = ()) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.faults = tuple(faults)
+
+
+class UnreachableError(ClientError):
+    """No controller has answered in time."""
+
+
+class RequestRefusedError(ClientError):
+    """The controller has refused the request, and says why."""
+
+
+class Client:
+    """A connection to the first controller of `endpoints` that answers; thread-safe.
+
+    Every call takes a `timeout` in seconds for all endpoints together. Raises UnreachableError
+    when none has answered, RequestRefusedError for what the controller refuses.
+    """
+
+    def __init__(
+        self, endpoints: str | Sequence[str] = DEFAULT_ENDPOINT, *, timeout: float = TIMEOUT
+    ) -> None:
+        self._endpoints = (endpoints,) if isinstance(endpoints, str) else tuple(endpoints)
+        self._timeout = timeout
+        self._lock = threading.Lock()
+        self._ids = (f"{secrets.token_hex(6)}-{number}" for number in itertools.count(1))
+        try:
+            self._requester = Requester(self._endpoints)
+        except LinkError as error:
+            raise UnreachableError("unreachable", str(error)) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection; waits for a call that another thread has under way."""
+        with self._lock:
+            self._requester.close()
+
+    def hosts(
+        self, hosts: Iterable[str] = (), *, all_hosts: bool = False, timeout: float | None = None
+    ) -> HostsView:
+        """The hosts that are up, or all; `hosts` narrows to those names."""
+        request = AskHosts(hosts=_names(hosts), all_hosts=all_hosts)
+        return self._ask(request, Hosts, timeout).view
+
+    def values(
+        self,
+        hosts: Iterable[str] = (),
+        resources: Iterable[str] = (),
+        *,
+        timeout: float | None = None,
+    ) -> ValuesView:
+        """The table, or the hosts and resources named."""
+        request = AskValues(hosts=_names(hosts), resources=_names(resources))
+        return self._ask(request, Values, timeout).view
+
+    def pools(self, *, holders: bool = False, timeout: float | None = None) -> PoolsView:
+        """Every instance that can be leased."""
+        return self._ask(AskPools(holders=holders), Pools, timeout).view
+
+    def explain(self, host: str, resource: str, *, timeout: float | None = None) -> Explanation:
+        """All about one value."""
+        return self._ask(AskExplain(host=host, resource=resource), Explained, timeout).view
+
+    def reload(self, *, timeout: float = RELOAD_TIMEOUT) -> tuple[str, ...]:
+        """Let the controller read its files again; its warnings.
+
+        Raises RequestRefusedError with the faults where the files are refused: then the last good
+        configuration stays in force.
+        """
+        return self._ask(AskReload(), Reloaded, timeout).warnings
+
+    def _ask(self, request: AnyRequest, kind: type[T], timeout: float | None) -> T:
+        with self._lock:
+            call = Call(id=next(self._ids), request=request)
+            try:
+                body = self._requester.request(
+                    encode(call), self._timeout if timeout is None else timeout
+                )
+            except LinkError as error:
+                raise UnreachableError("unreachable", str(error)) from error
+        return _expect(kind, call, body)
+
+
+def _expect(kind: type[T], call: Call, body: bytes) -> T:
+    """The answer of that kind. Raises RequestRefusedError for a failure or a strange answer."""
+    try:
+        result = read_result(body)
+    except WireError as error:
+        message = f"not an answer that this client knows, of another version? {error}"
+        raise RequestRefusedError("protocol", message) from error
+    answer: AnyAnswer = result.answer
+    if isinstance(answer, Failure):
+        raise RequestRefusedError(answer.code, answer.message, answer.faults)
+    if result.id != call.id or not isinstance(answer, kind):
+        raise RequestRefusedError("protocol", "the answer is to another request")
+    return answer
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    if isinstance(names, str):
+        raise TypeError(f"expected a list of names, got the text {names!r}")
+    return tuple(names)
+
+
+class AsyncClient:
+    """The same verbs for asyncio; calls run one after the other in a thread of the client's own."""
+
+    def __init__(
+        self, endpoints: str | Sequence[str] = DEFAULT_ENDPOINT, *, timeout: float = TIMEOUT
+    ) -> None:
+        self._client = Client(endpoints, timeout=timeout)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="dynres-client")
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connection, after the calls that are under way."""
+        await self._run(self._client.close)
+        self._thread.shutdown(wait=False)
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, call)
+
+    def hosts(
+        self, hosts: Iterable[str] = (), *, all_hosts: bool = False, timeout: float | None = None
+    ) -> Awaitable[HostsView]:
+        """As Client.hosts."""
+        return self._run(lambda: self._client.hosts(hosts, all_hosts=all_hosts, timeout=timeout))
+
+    def values(
+        self,
+        hosts: Iterable[str] = (),
+        resources: Iterable[str] = (),
+        *,
+        timeout: float | None = None,
+    ) -> Awaitable[ValuesView]:
+        """As Client.values."""
+        return self._run(lambda: self._client.values(hosts, resources, timeout=timeout))
+
+    def pools(self, *, holders: bool = False, timeout: float | None = None) -> Awaitable[PoolsView]:
+        """As Client.pools."""
+        return self._run(lambda: self._client.pools(holders=holders, timeout=timeout))
+
+    def explain(
+        self, host: str, resource: str, *, timeout: float | None = None
+    ) -> Awaitable[Explanation]:
+        """As Client.explain."""
+        return self._run(lambda: self._client.explain(host, resource, timeout=timeout))
+
+    def reload(self, *, timeout: float = RELOAD_TIMEOUT) -> Awaitable[tuple[str, ...]]:
+        """As Client.reload."""
+        return self._run(lambda: self._client.reload(timeout=timeout))

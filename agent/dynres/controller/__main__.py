@@ -1,0 +1,45 @@
+"""`python -m dynres.controller`: the controller as a process."""
+
+import argparse
+import asyncio
+import signal
+import sys
+from pathlib import Path
+
+from dynres.controller.options import ControllerOptions
+
+
+def _options(arguments: list[str]) -> ControllerOptions:
+    parser = argparse.ArgumentParser(prog="dynres controller", allow_abbrev=False)
+    parser.add_argument("--config", type=Path, default=Path("/etc/dynres"), metavar="DIR")
+    parser.add_argument("--listen", metavar="ADDR")
+    parser.add_argument("--agent-port", type=int, metavar="PORT")
+    parser.add_argument("--client-port", type=int, metavar="PORT")
+    parser.add_argument("--metrics", metavar="ADDR:PORT")
+    parser.add_argument("--state", type=Path, metavar="DIR")
+    given = parser.parse_args(arguments)
+    return ControllerOptions(
+        config=given.config,
+        listen=given.listen,
+        agent_port=given.agent_port,
+        client_port=given.client_port,
+        metrics=given.metrics,
+        state=given.state,
+    )
+
+
+def main(arguments: list[str]) -> int:
+    """Run the controller until a signal ends it; the exit status."""
+    # A reload that is asked for during the start comes after it: the loop takes the signals.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGINT, signal.SIGTERM})
+    options = _options(arguments)
+    from dynres.controller.say import log_to_stderr
+    from dynres.controller.server import serve
+
+    log_to_stderr()
+    return asyncio.run(serve(options))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

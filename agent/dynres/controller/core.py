@@ -1,0 +1,277 @@
+"""The controller without sockets and clocks: messages and time in, messages to send out."""
+
+from collections.abc import Callable, Iterable
+from typing import Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from dynres import __version__
+from dynres.config.definition import digest
+from dynres.config.model import Configuration, Resource
+from dynres.controller.distribution import Distribution, distribute
+from dynres.controller.intake import Intake
+from dynres.controller.registry import Accepted, Effect, Ended, Forgotten, Registry, Send
+from dynres.controller.resvals import ALWAYS, DIFFERS, Column, Origin, Resvals
+from dynres.controller.session import HEARTBEAT, Definitions, Session
+from dynres.controller.shared import SharedTable
+from dynres.wire.messages import (
+    Assign,
+    Beat,
+    FromAgent,
+    Hello,
+    Problem,
+    Refusal,
+    Report,
+    Welcome,
+)
+
+REPORTER_PATIENCE = 8.0
+"""Seconds without a word after which another agent measures a shared resource."""
+MOST_COMPARED = 256
+"""Different sets of definitions of which the comparison is kept."""
+UNDECLARED = "not declared by the agent"
+UNKNOWN_HERE = "not declared by the controller"
+
+Rule = Literal["listed", "open"]
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Something for the log."""
+
+    text: str
+    warning: bool = False
+
+
+Output = Send | Note
+
+
+class Core:
+    """Tables and rules of one controller."""
+
+    def __init__(
+        self, configuration: Configuration, rule: Rule, now: float, count: Callable[[str], None]
+    ) -> None:
+        self._count = count
+        self.started = now
+        self.registry = Registry(
+            rule,
+            (host.name for host in configuration.hosts),
+            configuration.controller.forget_after,
+        )
+        self._install(configuration)
+        self.shared = SharedTable(self.distribution, now)
+        self._intake = Intake(self.resources, self.table, self.shared)
+
+    # configuration
+
+    def _install(self, configuration: Configuration) -> None:
+        self.configuration = configuration
+        self.resources: dict[str, Resource] = {r.name: r for r in configuration.resources}
+        self._digests = {name: digest(r) for name, r in self.resources.items()}
+        self._compared: dict[int, tuple[Definitions, dict[str, str]]] = {}
+        self.distribution = distribute(configuration, self.registry.hosts())
+        self.table = _fill(self.distribution)
+
+    def reload(self, configuration: Configuration, rule: Rule, now: float) -> list[Output]:
+        """Go by another configuration; what is measured and declared alike keeps its values."""
+        before, old = self._digests, self.table
+        self.registry.configure(
+            rule,
+            (host.name for host in configuration.hosts),
+            configuration.controller.forget_after,
+        )
+        outputs = self._after(self.registry.unwelcome(), now)
+        self._install(configuration)
+        kept = [
+            name
+            for name, resource in self.resources.items()
+            if resource.dynamic and before.get(name) == self._digests[name]
+        ]
+        self.table.carry(old, (name for name in kept if not self.resources[name].shared))
+        self.shared.configure(self.distribution, kept)
+        self._intake = Intake(self.resources, self.table, self.shared)
+        for session in list(self.registry.sessions()):
+            self._compare(session)
+        self.shared.elect(now, self._usable_at(now))
+        for session in list(self.registry.sessions()):
+            outputs.append(self._assignment(session))
+            outputs.append(self.registry.ask_all(session, now, within=HEARTBEAT))
+        return outputs
+
+    # events
+
+    def receive(self, peer: bytes, address: str, message: FromAgent, now: float) -> list[Output]:
+        """A message of an agent."""
+        if isinstance(message, Hello):
+            return self._after(self.registry.hello(peer, address, message, now), now)
+        if isinstance(message, Report):
+            return self._report(peer, message, now)
+        if isinstance(message, Beat):
+            return self._after(self.registry.beat(peer, now), now)
+        return self._after(self.registry.bye(peer), now)
+
+    def malformed(self) -> None:
+        """Bytes came that are no message."""
+        self._count("malformed")
+
+    def lost(self, peer: bytes, now: float) -> list[Output]:
+        """A peer's connection is gone."""
+        return self._after(self.registry.gone(peer, now), now)
+
+    def tick(self, now: float) -> list[Output]:
+        """Time has passed."""
+        outputs = self._after(self.registry.tick(now), now)
+        return outputs + self._reassign(self.shared.elect(now, self._usable_at(now)))
+
+    def _report(self, peer: bytes, report: Report, now: float) -> list[Output]:
+        session = self.registry.heard(peer, now)
+        if session is None:
+            self._count("unregistered")
+            return []
+        result, refused = self._intake.report(session, report, now)
+        self._count(result)
+        outputs: list[Output] = []
+        if refused:
+            outputs.append(Send(peer, Problem(refused=refused)))
+        if not session.complete and now - session.asked >= HEARTBEAT:
+            outputs.append(self.registry.ask_all(session, now))
+        return outputs
+
+    def _after(self, effects: Iterable[Effect], now: float) -> list[Output]:
+        outputs: list[Output] = []
+        for effect in effects:
+            if isinstance(effect, Send):
+                outputs.append(effect)
+                if isinstance(effect.message, Refusal):
+                    outputs.append(Note(f"refused: {effect.message.reason}", warning=True))
+            elif isinstance(effect, Accepted):
+                outputs += self._welcome(effect, now)
+            elif isinstance(effect, Ended):
+                outputs.append(Note(f"{effect.host}: the agent has ended"))
+            else:
+                outputs += self._forget(effect)
+        return outputs
+
+    def _forget(self, effect: Forgotten) -> list[Output]:
+        host = effect.host
+        self.table.remove_host(host)
+        self.distribution = distribute(self.configuration, self.registry.hosts())
+        self.shared.configure(self.distribution, self.resources)
+        return [Note(f"{host}: forgotten")]
+
+    def _welcome(self, effect: Accepted, now: float) -> list[Output]:
+        session = effect.session
+        if self.distribution.join(session.host):
+            self._fill_row(session.host)
+        self._compare(session)
+        self._intake.new_session(session.host)
+        changed = self.shared.arrived(session.host, effect.reporting, now, self._usable_at(now))
+        changed.discard(session.host)
+        welcome = Welcome(
+            version=session.version,
+            software=__version__,
+            host=session.host,
+            heartbeat=HEARTBEAT,
+            stamp=now,
+            measure=self._measure(session),
+            differs=session.differs,
+        )
+        again = "" if effect.new else " again"
+        note = Note(f"{session.host}: registered{again} from {session.address}")
+        return [Send(session.peer, welcome), note, *self._reassign(changed)]
+
+    # what an agent measures
+
+    def _usable_at(self, now: float) -> Callable[[str, str], bool]:
+        def usable(host: str, resource: str) -> bool:
+            session = self.registry.session(host)
+            return (
+                session is not None
+                and session.usable(now, REPORTER_PATIENCE)
+                and resource in session.definitions
+                and resource not in session.differs
+            )
+
+        return usable
+
+    def _measure(self, session: Session) -> tuple[str, ...]:
+        own = self.distribution.measured_by(session.host)
+        names = (*own, *self.shared.duties(session.host))
+        return tuple(name for name in names if name not in session.differs)
+
+    def _assignment(self, session: Session) -> Send:
+        assign = Assign(measure=self._measure(session), differs=session.differs)
+        return Send(session.peer, assign)
+
+    def _reassign(self, hosts: Iterable[str]) -> list[Output]:
+        sessions = (self.registry.session(host) for host in sorted(hosts))
+        return [self._assignment(s) for s in sessions if s is not None and not s.over]
+
+    def _compare(self, session: Session) -> None:
+        """Find out which definitions differ, and take those values out of use on that host."""
+        session.differs = self._differences(session.definitions)
+        row = self.table.rows.get(session.host)
+        if row is None:
+            return
+        clash = [self.table.index[n] for n, how in session.differs.items() if how == DIFFERS]
+        self.table.dispute(row, clash)
+        for name in self.distribution.measured_by(session.host):
+            if session.differs.get(name) == UNDECLARED:
+                self.table.withdraw(self.table.index[name], row, UNDECLARED)
+
+    def _differences(self, theirs: Definitions) -> dict[str, str]:
+        known = self._compared.get(id(theirs))
+        if known is not None:
+            return known[1]
+        ours = self._digests
+        differs = {n: UNKNOWN_HERE for n in theirs if n not in ours}
+        for name, meaning in ours.items():
+            if name not in theirs:
+                if not self.resources[name].builtin:
+                    differs[name] = UNDECLARED
+            elif theirs[name] != meaning:
+                differs[name] = DIFFERS
+        if len(self._compared) >= MOST_COMPARED:
+            self._compared.clear()
+        self._compared[id(theirs)] = (theirs, differs)
+        return differs
+
+    def _fill_row(self, host: str) -> None:
+        """A host that joins late gets what it would have had from the start."""
+        row = self.table.add_host(host)
+        for name, resource in self.resources.items():
+            if resource.shared or resource.dynamic:
+                continue
+            declared = self.distribution.value_for(name, host)
+            if declared is not None:
+                origin = Origin("static", place=str(declared.place))
+                self.table.put(self.table.index[name], row, declared.value, origin=origin)
+        for name in self.distribution.measured_by(host):
+            origin = Origin("probe", self.resources[name].probe)
+            self.table.expect(self.table.index[name], row, origin)
+
+
+def _fill(distribution: Distribution) -> Resvals:
+    """The table of a distribution, with every declared value in it."""
+    resources = distribution.configuration.resources
+    table = Resvals(
+        (Column(r.name, r.type, ALWAYS if r.ttl is None else r.ttl) for r in resources),
+        distribution.hosts,
+    )
+    rows_of: dict[tuple[str, ...], npt.NDArray[np.intp]] = {}
+
+    def rows(hosts: tuple[str, ...]) -> npt.NDArray[np.intp]:
+        found = rows_of.get(hosts)
+        if found is None:
+            found = rows_of[hosts] = np.array([table.rows[h] for h in hosts], dtype=np.intp)
+        return found
+
+    for column, resource in enumerate(resources):
+        for value, place, hosts in distribution.static(resource.name):
+            table.put(column, rows(hosts), value, origin=Origin("static", place=str(place)))
+        hosts = distribution.measured(resource.name)
+        if hosts:
+            table.expect(column, rows(hosts), Origin("probe", resource.probe))
+    return table

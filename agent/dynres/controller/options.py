@@ -1,0 +1,82 @@
+"""What the controller is started with, and what follows from it and the configuration."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from dynres.config.faults import ConfigError, Fault
+from dynres.config.model import Configuration, ControllerSettings
+from dynres.controller.core import Rule
+from dynres.wire.link import is_loopback
+
+DEFAULT_STATE: Final = ControllerSettings().state
+
+
+class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Command-line options; None: what controller.yaml says, or its default. Port 0: any."""
+
+    config: Path
+    listen: str | None = None
+    agent_port: int | None = None
+    client_port: int | None = None
+    metrics: str | None = None
+    state: Path | None = None
+
+
+class Addresses(msgspec.Struct, frozen=True):
+    """Where the controller listens."""
+
+    agents: str
+    clients: str
+    metrics: str | None
+    asked: bool
+    """Whether somebody named the address of the metrics page."""
+
+
+def addresses(options: ControllerOptions, configuration: Configuration) -> Addresses:
+    """Where to listen: the command line goes before controller.yaml."""
+    settings = configuration.controller
+    host = settings.listen if options.listen is None else options.listen
+    shown = f"[{host}]" if ":" in host and not host.startswith("[") else host
+
+    def endpoint(chosen: int | None, declared: int) -> str:
+        return f"tcp://{shown}:{declared if chosen is None else chosen}"
+
+    return Addresses(
+        agents=endpoint(options.agent_port, settings.agent_port),
+        clients=endpoint(options.client_port, settings.client_port),
+        metrics=settings.metrics if options.metrics is None else options.metrics,
+        asked=options.metrics is not None or settings.metrics != ControllerSettings().metrics,
+    )
+
+
+def registration_rule(configuration: Configuration, endpoint: str) -> Rule:
+    """Who may register with agents' `endpoint`. Raises ConfigError where it may not be open."""
+    chosen = configuration.controller.registration
+    if chosen == "listed" or (chosen is None and configuration.listed):
+        return "listed"
+    if is_loopback(endpoint):
+        return "open"
+    fault = Fault(
+        place=None,
+        what="registration: any host could register",
+        expected="an address of this machine only (127.0.0.1) where registration is open",
+        got=endpoint,
+        hint="list the hosts in hosts.yaml, set registration: listed, or listen on 127.0.0.1",
+    )
+    raise ConfigError([fault])
+
+
+def state_folder(options: ControllerOptions, configuration: Configuration) -> Path | None:
+    """Make the folder that somebody named; None: the default one, of which nothing is needed yet.
+
+    Raises OSError where it cannot be made.
+    """
+    named = options.state
+    if named is None:
+        if configuration.controller.state == DEFAULT_STATE:
+            return None
+        named = Path(configuration.controller.state)
+    named.mkdir(mode=0o750, parents=True, exist_ok=True)
+    return named

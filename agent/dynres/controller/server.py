@@ -1,0 +1,227 @@
+"""One task group: agents' messages into the core, its messages out, clients' requests answered."""
+
+import asyncio
+import contextlib
+import logging
+import signal
+import time
+from collections import deque
+from typing import Final
+
+from dynres import notify
+from dynres.config.faults import ConfigError, Fault
+from dynres.config.result import Loaded
+from dynres.controller.core import Core, Note, Output
+from dynres.controller.desk import Desk, broken
+from dynres.controller.numbers import numbers
+from dynres.controller.options import (
+    Addresses,
+    ControllerOptions,
+    addresses,
+    registration_rule,
+    state_folder,
+)
+from dynres.controller.reading import read_folder
+from dynres.controller.say import Log, complain
+from dynres.metrics import ControllerMetrics, on_loop
+from dynres.page import Health, Page, PageError, serve_page
+from dynres.wire.codec import WireError, encode, from_agent
+from dynres.wire.link import LinkError, Listener
+from dynres.wire.requests import Failure, Reloaded
+
+TICK: Final = 0.25
+"""Seconds between two looks at what time has done."""
+log = logging.getLogger("dynres.controller")
+
+
+def clock() -> float:
+    """The controller's clock: forward only, suspend included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Server:
+    """The running controller: sockets around a core. Must be made inside the running loop."""
+
+    def __init__(self, options: ControllerOptions, loaded: Loaded) -> None:
+        where = self._where = addresses(options, loaded.configuration)
+        rule = registration_rule(loaded.configuration, where.agents)
+        state_folder(options, loaded.configuration)
+        self._options = options
+        self._answering: set[asyncio.Task[bytes]] = set()
+        self._log = Log(log)
+        self._refused: str | None = None
+        self._reloading = asyncio.Lock()
+        loop = asyncio.get_running_loop()
+        self._metrics = ControllerMetrics(on_loop(loop, lambda: numbers(self._core, clock())))
+        self._core = Core(loaded.configuration, rule, clock(), self._metrics.report)
+        self._desk = Desk(self._core, clock, self.reload, self._metrics.operation)
+        with contextlib.ExitStack() as opened:
+            self._agents = Listener(where.agents, self._on_agent)
+            opened.callback(self._agents.close)
+            self._clients = Listener(where.clients, self._on_client)
+            opened.callback(self._clients.close)
+            self._page = self._serve_page(where)
+            self._opened = opened.pop_all()
+
+    def _serve_page(self, where: Addresses) -> Page | None:
+        if where.metrics is None:
+            return None
+        try:
+            return serve_page(where.metrics, self._metrics.app(), self._health)
+        except PageError as error:
+            if where.asked:
+                raise
+            log.warning("%s; going on without a page", error)
+            return None
+
+    def _health(self) -> Health:
+        if self._refused is not None:
+            return Health(True, f"listening; the last reload was refused: {self._refused}")
+        return Health(True, f"listening at {self._agents.endpoint} and {self._clients.endpoint}")
+
+    @property
+    def status(self) -> str:
+        """Where it listens, for the log and for systemd."""
+        page = f", metrics at {self._page.address}" if self._page else ""
+        return f"agents at {self._agents.endpoint}, clients at {self._clients.endpoint}{page}"
+
+    # agents
+
+    def _on_agent(self, peer: bytes, address: str, body: bytes) -> None:
+        try:
+            message = from_agent(body)
+        except WireError as error:
+            self._core.malformed()
+            self._log.warn(f"malformed message from {address}: {error}")
+            return
+        self._carry_out(self._core.receive(peer, address, message, clock()))
+
+    def _carry_out(self, outputs: list[Output]) -> None:
+        """Send and log; a peer that takes nothing is lost, which may give more to do."""
+        queue = deque(outputs)
+        while queue:
+            output = queue.popleft()
+            if isinstance(output, Note):
+                self._log.note(output)
+            elif not self._agents.send(output.peer, encode(output.message)):
+                queue.extend(self._core.lost(output.peer, clock()))
+
+    async def _tick(self) -> None:
+        while True:
+            self._carry_out(self._core.tick(clock()))
+            await asyncio.sleep(TICK)
+
+    # clients
+
+    def _on_client(self, peer: bytes, _address: str, body: bytes) -> None:
+        task = asyncio.get_running_loop().create_task(self._desk.answer(body))
+        self._answering.add(task)
+        task.add_done_callback(lambda task: self._answered(peer, body, task))
+
+    def _answered(self, peer: bytes, body: bytes, task: asyncio.Task[bytes]) -> None:
+        self._answering.discard(task)
+        if task.cancelled():
+            return
+        fault = task.exception()
+        if fault is not None:
+            log.error("a request could not be answered", exc_info=fault)
+        # Where the client has gone meanwhile, nobody needs the answer.
+        self._clients.send(peer, task.result() if fault is None else broken(body, fault))
+
+    # life
+
+    async def reload(self) -> Reloaded | Failure:
+        """Read the folder again; what is refused changes nothing, and says why."""
+        async with self._reloading:
+            notify.reloading()
+            try:
+                loaded = await read_folder(self._options.config)
+                rule = registration_rule(loaded.configuration, self._where.agents)
+            except ConfigError as error:
+                answer: Reloaded | Failure = self._refuse(error.faults)
+            else:
+                self._carry_out(self._core.reload(loaded.configuration, rule, clock()))
+                self._refused = None
+                self._metrics.reloaded("ok")
+                log.info("reloaded: the new configuration is in force")
+                answer = Reloaded(warnings=tuple(map(str, loaded.warnings)))
+            notify.ready(self.status)
+            return answer
+
+    def _refuse(self, faults: tuple[Fault, ...]) -> Failure:
+        for fault in faults:
+            log.error("%s", fault)
+        self._refused = str(faults[0]) if faults else "no reason given"
+        self._metrics.reloaded("refused")
+        message = "the configuration was refused; the last good one stays in force"
+        log.error("%s", message)
+        shown = tuple(fault.as_json() for fault in faults)
+        return Failure(code="config", message=message, faults=shown)
+
+    async def run(self, hangup: asyncio.Event) -> None:
+        """Serve until cancelled; `hangup` asks for a reload."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._tick())
+            tasks.create_task(self._reload_on(hangup))
+            tasks.create_task(_watchdog())
+            log.info("%s", self.status)
+            notify.ready(self.status)
+
+    async def _reload_on(self, hangup: asyncio.Event) -> None:
+        while True:
+            await hangup.wait()
+            hangup.clear()
+            await self.reload()
+
+    async def close(self) -> None:
+        """Free ports and page."""
+        for task in self._answering:
+            task.cancel()
+        self._opened.close()
+        if self._page is not None:
+            await asyncio.to_thread(self._page.close)
+
+
+async def _watchdog() -> None:
+    interval = notify.watchdog_interval()
+    while interval is not None:
+        notify.watchdog()
+        await asyncio.sleep(interval)
+
+
+async def serve(options: ControllerOptions) -> int:
+    """Run a controller until SIGTERM or SIGINT; the exit status, faults on stderr."""
+    hangup = asyncio.Event()
+    serving = asyncio.create_task(_serve(options, hangup))
+    loop = asyncio.get_running_loop()
+    ends = (signal.SIGTERM, signal.SIGINT)
+    for number in ends:
+        loop.add_signal_handler(number, serving.cancel)
+    loop.add_signal_handler(signal.SIGHUP, hangup.set)
+    # Until here a signal waited: a reload that is asked for too early comes after the start.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, (*ends, signal.SIGHUP))
+    try:
+        return await serving
+    except asyncio.CancelledError:
+        return 0
+
+
+async def _serve(options: ControllerOptions, hangup: asyncio.Event) -> int:
+    try:
+        loaded = await read_folder(options.config)
+        logging.getLogger("dynres").setLevel(loaded.configuration.controller.log_level.upper())
+        for warning in loaded.warnings:
+            log.warning("%s", warning)
+        server = Server(options, loaded)
+    except ConfigError as error:
+        complain(error)
+        return 2
+    except (LinkError, PageError, OSError) as error:
+        complain(error)
+        return 1
+    try:
+        await server.run(hangup)
+    finally:
+        notify.stopping()
+        await server.close()
+    return 0
