@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import fcntl
 import os
-import pwd
 import signal
 import socket
 import sys
@@ -175,10 +174,11 @@ class _Log(asyncio.Protocol):
 
 
 def _environment(path: str) -> dict[str, str]:
-    """A built environment: nothing of the agent's own reaches a plugin."""
-    built = {"PATH": path, "LANG": "C.UTF-8", "LC_ALL": "C.UTF-8"}
-    try:
-        account = pwd.getpwuid(os.getuid())
-    except KeyError:
-        return built
-    return built | {"HOME": account.pw_dir, "USER": account.pw_name}
+    """A built environment; HOME and USER as the agent has them: asking for them might block."""
+    return {
+        "PATH": path,
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "HOME": os.environ.get("HOME", "/"),
+        "USER": os.environ.get("USER", str(os.geteuid())),
+    }

@@ -1,0 +1,45 @@
+"""What a plugin's read() returned -> values, by the same rules as for printed text."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from dynres.value import ValueType
+from dynres.worker.formats import Parsed, nothing, take
+from dynres.worker.pairs import Pair
+
+Item = tuple[str, str, Any]
+"""Name, kind (number, boolean, string, none, not_here, or another type's name), value."""
+
+_KINDS: Final[dict[ValueType, str]] = {
+    "numeric": "number",
+    "boolean": "boolean",
+    "string": "string",
+}
+
+
+def take_reading(
+    items: Iterable[Item], resources: Mapping[str, ValueType], names: Mapping[str, str]
+) -> tuple[Parsed, bool]:
+    """Values of a reading, and whether the plugin says that none of it applies to this host."""
+    taken = list(items)
+    if not taken:
+        return nothing(resources, "no data: read() returned nothing"), False
+    absent = {names.get(name, name) for name, kind, _ in taken if kind == "not_here"}
+    pairs = [_pair(item, resources.get(names.get(item[0], item[0]))) for item in taken]
+    return take(pairs, resources, names), bool(resources) and absent >= resources.keys()
+
+
+def _pair(item: Item, wanted: ValueType | None) -> Pair:
+    name, kind, value = item
+    if kind in {"none", "not_here"}:
+        return Pair(name=name, text=None)
+    fault = None
+    if wanted is not None and kind != _KINDS[wanted]:
+        fault = f"expected a {_KINDS[wanted]}, got {kind}"
+    return Pair(name=name, text=_text(kind, value), fault=fault)
+
+
+def _text(kind: str, value: Any) -> str:
+    if kind == "boolean":
+        return "true" if value else "false"
+    return str(value) if kind in {"number", "string"} else kind

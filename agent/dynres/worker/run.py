@@ -1,0 +1,193 @@
+"""One probe, once: dispatched by its kind, measured, and given an outcome whatever happens."""
+
+import asyncio
+import itertools
+import logging
+import os
+import time
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from dynres.config.model import AgentSettings
+from dynres.worker.accounts import Account, AccountError, Accounts
+from dynres.worker.command import judged, request, verdict
+from dynres.worker.formats import parse
+from dynres.worker.launcher_client import LauncherClient
+from dynres.worker.outcome import STDERR_TAIL, Outcome, RunResult, RunSpec
+from dynres.worker.plugin_client import Answer, Job, PluginHosts
+from dynres.worker.plugin_values import take_reading
+
+SERVICE_USERS: Final = ("dynres", "nobody")
+"""Who runs external probes that name no user when the agent itself is root."""
+FUTURE: Final = 60.0
+"""Seconds by which a file may have been changed in the future before it is not believed."""
+
+_CUT: Final = "cut short by a reload or the agent's stop"
+
+log = logging.getLogger(__name__)
+
+
+def clock() -> float:
+    """Seconds that only go forward, suspend included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+class Runner:
+    """Runs probes: commands in the launcher, plugins and files in plugin hosts.
+
+    `agent` names this agent on this machine, `path` is the PATH of plugin hosts, `plugin_path` is
+    added to their sys.path. One probe's runs never overlap; different probes' runs do.
+    """
+
+    def __init__(
+        self, agent: str, path: str = AgentSettings().path, *, plugin_path: Sequence[str] = ()
+    ) -> None:
+        self._launcher = LauncherClient(agent)
+        self._hosts = PluginHosts(path, plugin_path)
+        self._accounts = Accounts()
+        self._numbers = itertools.count(1)
+        self._flights: dict[str, _Flight] = {}
+
+    async def start(self) -> None:
+        """Start the helper processes. Raises OSError, LauncherError."""
+        self._hosts.start()
+        await self._launcher.start()
+
+    async def run(self, spec: RunSpec, *, keep_stdout: bool = False) -> RunResult:
+        """One run to its end; never raises for what the probe does."""
+        started = clock()
+        name = spec.probe.name
+        flight = self._flights[name] = _Flight(f"{name}-{next(self._numbers)}")
+        try:
+            result = await self._dispatch(spec, flight)
+        except Exception as error:  # the one place where nothing may get through
+            log.exception("probe %s: internal error", name)
+            text = f"internal error: {type(error).__name__}: {error}"
+            result = _ended(spec, "failed", text, started)
+        finally:
+            if self._flights.get(name) is flight:
+                del self._flights[name]
+        if flight.cancelled and result.outcome != "ok":
+            result = _ended(spec, "cancelled", _CUT, started)
+        return result if keep_stdout else msgspec.structs.replace(result, stdout="")
+
+    def cancel(self, probe: str) -> None:
+        """End the run of that probe that is under way; it changes nothing."""
+        flight = self._flights.get(probe)
+        if flight is not None:
+            flight.cancelled = True
+            self._launcher.cancel(flight.run)
+            self._hosts.cancel(probe)
+
+    def forget(self, probe: str) -> None:
+        """The probe is no longer configured: end its run, drop its plugin instance."""
+        self.cancel(probe)
+        self._hosts.forget(probe)
+
+    async def close(self) -> None:
+        """End every run, the helper processes and all that they started."""
+        for probe in list(self._flights):
+            self.cancel(probe)
+        await self._hosts.close()
+        await self._launcher.close()
+
+    async def _dispatch(self, spec: RunSpec, flight: "_Flight") -> RunResult:
+        if spec.probe.command:
+            return await self._command(spec, flight)
+        started = clock()
+        probe = spec.probe
+        job = Job(
+            probe=probe.name,
+            timeout=probe.timeout,
+            plugin=probe.plugin,
+            options=probe.options,
+            file=probe.file,
+            limit=probe.output_limit,
+        )
+        answer = await self._hosts.run(job)
+        started = answer.started or started
+        if answer.status != "ok":
+            return _not_ok(spec, answer, started)
+        return (_file if probe.file is not None else _plugin)(spec, answer, started)
+
+    async def _command(self, spec: RunSpec, flight: "_Flight") -> RunResult:
+        started = clock()
+        try:
+            async with asyncio.timeout(spec.probe.timeout):
+                user, account = await self._run_as(spec)
+                trusted = [(await self._accounts.find(n)).uid for n in spec.trusted_owners]
+        except TimeoutError:
+            return _ended(spec, "timeout", "the system does not say who its users are", started)
+        except AccountError as error:
+            return _ended(spec, "start_error", str(error), started)
+        if flight.cancelled:
+            return _ended(spec, "cancelled", _CUT, started)
+        asked = request(spec, flight.run, user, account, trusted)
+        return verdict(await self._launcher.run(asked), spec)
+
+    async def _run_as(self, spec: RunSpec) -> tuple[str | None, Account]:
+        """The user to ask for (None: no change) and the account that this means."""
+        wanted = spec.probe.user or spec.default_user
+        if wanted is not None:
+            return wanted, await self._accounts.find(wanted)
+        if os.geteuid() != 0:
+            return None, await self._accounts.find(None)
+        for name in SERVICE_USERS:
+            try:
+                return name, await self._accounts.find(name)
+            except AccountError:
+                continue
+        raise AccountError(
+            "the agent is root and a probe never is unless it says `user: root`; "
+            f"neither {' nor '.join(SERVICE_USERS)} exists"
+        )
+
+
+class _Flight:
+    """A run under way."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.cancelled = False
+
+
+def _ended(spec: RunSpec, outcome: Outcome, reason: str | None, started: float) -> RunResult:
+    name, duration = spec.probe.name, clock() - started
+    return RunResult(probe=name, outcome=outcome, reason=reason, started=started, duration=duration)
+
+
+def _not_ok(spec: RunSpec, answer: Answer, started: float) -> RunResult:
+    code = answer.code
+    outcome = "failed" if answer.status == "ok" else answer.status
+    return msgspec.structs.replace(
+        _ended(spec, outcome, answer.reason, started),
+        exit=code if code is not None and code >= 0 else None,
+        signal=-code if code is not None and code < 0 else None,
+        stderr=_tail(answer.said),
+    )
+
+
+def _plugin(spec: RunSpec, answer: Answer, started: float) -> RunResult:
+    parsed, not_here = take_reading(answer.payload, spec.resources, spec.probe.map)
+    result = judged(_ended(spec, "ok", None, started), parsed)
+    return msgspec.structs.replace(result, not_here=not_here, stderr=_tail(answer.said))
+
+
+def _file(spec: RunSpec, answer: Answer, started: float) -> RunResult:
+    """A file's values were measured when it was last written."""
+    body, age = answer.payload
+    limit = spec.probe.output_limit
+    if len(body) > limit:
+        return _ended(spec, "output_too_large", f"more than {limit} bytes", started)
+    if age < -FUTURE:
+        reason = f"{spec.probe.file}: changed {-age:.0f} s in the future: a clock is wrong"
+        return _ended(spec, "failed", reason, started)
+    result = _ended(spec, "ok", None, started)
+    result = msgspec.structs.replace(result, started=started - max(0.0, age))
+    return judged(result, parse(body, spec.probe.format, spec.resources, spec.probe.map))
+
+
+def _tail(said: bytes) -> str:
+    return said[-STDERR_TAIL:].decode("utf-8", "backslashreplace")
