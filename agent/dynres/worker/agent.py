@@ -46,6 +46,9 @@ class Runs(Protocol):
     def cancel(self, probe: str) -> None:
         """End the run of that probe that is under way."""
 
+    def forget(self, probe: str) -> None:
+        """That probe is no longer wanted: end its run, keep nothing of it."""
+
 
 class Agent:
     """One host's probes, table and links; `spawn` starts a task in the daemon's group."""
@@ -130,6 +133,8 @@ class Agent:
         changes = self.timetable.plan(self.plan.cadences, clock(), spread=spread, recheck=recheck)
         for probe in changes.cancel:
             self._runs.cancel(probe)
+        for probe in changes.removed:
+            self._runs.forget(probe)
         probes = set(self.plan.specs)
         self.metrics.keep_only(probes)
         self._failures.keep_only(probes)

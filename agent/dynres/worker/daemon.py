@@ -71,7 +71,7 @@ async def _serve(options: AgentOptions, reader: Reader) -> int:
     async with AsyncExitStack() as stack:
         claim = Claim(host)
         stack.callback(claim.release)
-        runner = Runner(host)
+        runner = Runner(str(claim.socket), settings.path)
         stack.push_async_callback(runner.close)
         await runner.start()
         async with asyncio.TaskGroup() as group:
