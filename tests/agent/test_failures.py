@@ -34,3 +34,9 @@ def test_a_removed_probe_is_forgotten():
     failures.line(run("failed", "x"), 0.0)
     failures.keep_only(set())
     assert failures.line(run("failed", "x"), 1.0)
+
+
+def test_the_same_failure_with_a_text_that_changes_is_still_the_same_failure():
+    failures = Failures()
+    assert failures.line(run("bad_output", "a: decimal comma? ('1,5')"), 0.0)
+    assert failures.line(run("bad_output", "a: decimal comma? ('1,6')"), 5.0) is None

@@ -27,11 +27,11 @@ class Failures:
                 return None
             lasted = format_duration(max(1.0, round(now - known[2])))
             return f"probe {probe}: works again after {lasted}"
-        text = f"{result.outcome}: {result.reason}"
-        if known is not None and known[0] == text and now - known[1] < AGAIN:
+        kind = f"{result.outcome} {result.exit} {result.signal}"  # reasons may hold a changing text
+        if known is not None and known[0] == kind and now - known[1] < AGAIN:
             return None
-        self._logged[probe] = (text, now, known[2] if known else now)
-        return f"probe {probe}: {text}"
+        self._logged[probe] = (kind, now, known[2] if known else now)
+        return f"probe {probe}: {result.outcome}: {result.reason}"
 
     def keep_only(self, probes: set[str]) -> None:
         """Forget every other probe."""
