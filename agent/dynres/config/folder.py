@@ -95,11 +95,13 @@ class Folder:
         except OSError as error:
             self._fault(name, "file", "a readable file", _reason(error), _remedy(error))
             return None
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            os.close(descriptor)
+            got = "a folder" if stat.S_ISDIR(mode) else "no regular file"
+            self._fault(name, "file", "a file", got)
+            return None
         with open(descriptor, "rb") as file:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                is_folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
-                self._fault(name, "file", "a file", "a folder" if is_folder else "no regular file")
-                return None
             try:
                 return file.read(FILE_LIMIT + 1)
             except OSError as error:
