@@ -77,8 +77,13 @@ def verdict(launched: LaunchResult, spec: RunSpec) -> RunResult:
         return result
     if launched.exit:
         return msgspec.structs.replace(result, reason=_why(launched.exit, result.stderr))
-    parsed = parse(launched.stdout, spec.probe.format, spec.resources, spec.probe.map)
-    return judged(result, parsed)
+    return judged(result, parsed_output(launched.stdout, spec))
+
+
+def parsed_output(output: bytes, spec: RunSpec) -> Parsed:
+    """What an output gives of what the run was asked for."""
+    probe = spec.probe
+    return parse(output, probe.format, spec.resources, probe.map, several=spec.several)
 
 
 def judged(result: RunResult, parsed: Parsed) -> RunResult:

@@ -34,12 +34,18 @@ class Parsed(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse(
-    output: bytes, form: str | None, resources: Resources, names: Mapping[str, str]
+    output: bytes,
+    form: str | None,
+    resources: Resources,
+    names: Mapping[str, str],
+    *,
+    several: bool = False,
 ) -> Parsed:
     """Read a probe's output. `names` is the probe's `map:`, its own name -> resource.
 
-    `form` None: the default choice. Never raises for what a probe printed; ValueError for a
-    format that does not exist.
+    `form` None: the default choice; `several`: the probe feeds more resources than one, even
+    where only one of them is asked for, so that a `{` cannot begin a string. Never raises for
+    what a probe printed; ValueError for a format that does not exist.
     """
     read = default_pairs if form is None else FORMATS.get(form)
     if read is None:
@@ -47,6 +53,8 @@ def parse(
     body = output.removeprefix(b"\xef\xbb\xbf")
     if not body.strip():
         return nothing(resources, "no data: the output is empty")
+    if form is None and several and body.lstrip().startswith(b"{"):
+        read = json_pairs
     try:
         pairs = read(body, resources, names)
     except BadOutputError as error:

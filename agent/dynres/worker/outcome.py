@@ -40,6 +40,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     probe: Probe
     resources: dict[str, ValueType]
     """Resource -> declared type, for those that this host must report."""
+    several: bool = False
+    """Whether the probe is declared to feed more resources than one, here or elsewhere."""
     host: str
     path: str
     """Where a command without a slash is looked up, and the probe's own PATH."""

@@ -1,5 +1,6 @@
 """Which probes this host runs, for which resources: its own files, then the controllers' word."""
 
+from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
@@ -36,6 +37,7 @@ class Declaration:
         self.canonical = _canonical(configuration, host)
         self.definitions = {r.name: digest(r) for r in configuration.resources}
         self._dynamic = {r.name: r for r in configuration.resources if r.dynamic}
+        self._feeds = Counter(r.probe for r in self._dynamic.values())
         self._probes = {p.name: p for p in configuration.probes}
         self._covers = {name: Cover(resource) for name, resource in self._dynamic.items()}
         self._worker = all(h.worker for h in configuration.hosts if h.name == self.canonical)
@@ -89,6 +91,7 @@ class Declaration:
         return RunSpec(
             probe=probe,
             resources={r.name: r.type for r in resources},
+            several=self._feeds[probe.name] > 1,
             host=self.host,
             path=agent.path,
             trusted_owners=agent.trusted_owners,

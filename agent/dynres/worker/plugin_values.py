@@ -1,10 +1,11 @@
 """What a plugin's read() returned -> values, by the same rules as for printed text."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, Final
 
 from dynres.value import ValueType
 from dynres.worker.formats import Parsed, nothing, take
+from dynres.worker.outcome import RunSpec
 from dynres.worker.pairs import Pair
 
 Item = tuple[str, str, Any]
@@ -17,13 +18,17 @@ _KINDS: Final[dict[ValueType, str]] = {
 }
 
 
-def take_reading(
-    items: Iterable[Item], resources: Mapping[str, ValueType], names: Mapping[str, str]
-) -> tuple[Parsed, bool]:
-    """Values of a reading, and whether the plugin says that none of it applies to this host."""
+def take_reading(items: Iterable[Item], spec: RunSpec) -> tuple[Parsed, bool]:
+    """Values of a reading, and whether the plugin says that none of it applies to this host.
+
+    The only value of a plugin that feeds only one resource is that resource's, whatever its name.
+    """
+    resources, names = spec.resources, spec.probe.map
     taken = list(items)
     if not taken:
         return nothing(resources, "no data: read() returned nothing"), False
+    if len(taken) == len(resources) == 1 and not spec.several:
+        names = {taken[0][0]: next(iter(resources))}
     absent = {names.get(name, name) for name, kind, _ in taken if kind == "not_here"}
     pairs = [_pair(item, resources.get(names.get(item[0], item[0]))) for item in taken]
     return take(pairs, resources, names), bool(resources) and absent >= resources.keys()

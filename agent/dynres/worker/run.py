@@ -12,8 +12,7 @@ import msgspec
 
 from dynres.config.model import AgentSettings
 from dynres.worker.accounts import Account, AccountError, Accounts
-from dynres.worker.command import judged, request, verdict
-from dynres.worker.formats import parse
+from dynres.worker.command import judged, parsed_output, request, verdict
 from dynres.worker.launcher_client import LauncherClient
 from dynres.worker.outcome import STDERR_TAIL, Outcome, RunResult, RunSpec
 from dynres.worker.plugin_client import Answer, Job, PluginHosts
@@ -170,7 +169,7 @@ def _not_ok(spec: RunSpec, answer: Answer, started: float) -> RunResult:
 
 
 def _plugin(spec: RunSpec, answer: Answer, started: float) -> RunResult:
-    parsed, not_here = take_reading(answer.payload, spec.resources, spec.probe.map)
+    parsed, not_here = take_reading(answer.payload, spec)
     result = judged(_ended(spec, "ok", None, started), parsed)
     return msgspec.structs.replace(result, not_here=not_here, stderr=_tail(answer.said))
 
@@ -186,7 +185,7 @@ def _file(spec: RunSpec, answer: Answer, started: float) -> RunResult:
         return _ended(spec, "failed", reason, started)
     result = _ended(spec, "ok", None, started)
     result = msgspec.structs.replace(result, started=started - max(0.0, age))
-    return judged(result, parse(body, spec.probe.format, spec.resources, spec.probe.map))
+    return judged(result, parsed_output(body, spec))
 
 
 def _tail(said: bytes) -> str:
