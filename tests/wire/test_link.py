@@ -164,6 +164,15 @@ def test_a_controller_that_is_not_there_is_said_in_time() -> None:
     requester.close()
 
 
+def test_a_controller_that_is_not_there_is_said_in_time_for_a_request_that_may_take_long() -> None:
+    requester = Requester([f"tcp://127.0.0.1:{free_port()}", f"tcp://127.0.0.1:{free_port()}"])
+    begun = time.monotonic()
+    with pytest.raises(LinkError, match="no answer from"):
+        requester.request(b"x", 600)
+    assert time.monotonic() - begun < 6
+    requester.close()
+
+
 @pytest.mark.parametrize(
     ("endpoint", "expected"),
     [

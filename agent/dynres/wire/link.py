@@ -24,6 +24,8 @@ LARGEST_MESSAGE: Final = 16 * 2**20
 """Bytes; a full report of 10,000 resources has about 1 MB."""
 DRAIN: Final = 64
 """Messages taken in one go, so that timers and other sockets get their turn."""
+CONNECT_TIME: Final = 4.0
+"""Seconds for the connections of one request to all its endpoints, however long it may take."""
 
 
 _MAPPED = re.compile(r"\[::ffff:([0-9.]+)\]")
@@ -262,23 +264,29 @@ class Requester:
         return socket
 
     def request(self, body: bytes, timeout: float) -> bytes:
-        """Ask and return the answer. Raises LinkError when no endpoint answered in `timeout` s."""
-        deadline = time.monotonic() + timeout
+        """Ask and return the answer. Raises LinkError when no endpoint answered in `timeout` s.
+
+        A controller that is not there is found out in CONNECT_TIME, whatever the timeout.
+        """
+        began = time.monotonic()
+        deadline = began + timeout
+        connect = CONNECT_TIME / len(self._endpoints)
         for attempt in range(len(self._endpoints)):
             left = (deadline - time.monotonic()) / (len(self._endpoints) - attempt)
-            answer = self._ask(body, max(0.0, left))
+            answer = self._ask(body, max(0.0, left), connect)
             if answer is not None:
                 return answer
             # A late answer must never be taken for the next one: the connection goes with it.
             self._drop()
             self._endpoints.append(self._endpoints.pop(0))
-        raise LinkError(f"no answer from {', '.join(sorted(self._endpoints))} in {timeout:g} s")
+        waited = time.monotonic() - began
+        raise LinkError(f"no answer from {', '.join(sorted(self._endpoints))} in {waited:.1f} s")
 
-    def _ask(self, body: bytes, left: float) -> bytes | None:
+    def _ask(self, body: bytes, left: float, connect: float) -> bytes | None:
         if self._socket is None:
             self._socket = self._connect(self._endpoints[0])
         deadline = time.monotonic() + left
-        if not self._socket.poll(int(left * 1000), zmq.POLLOUT):
+        if not self._socket.poll(int(min(left, connect) * 1000), zmq.POLLOUT):
             return None
         self._socket.send(body)
         if not self._socket.poll(max(0, int((deadline - time.monotonic()) * 1000)), zmq.POLLIN):
