@@ -23,8 +23,8 @@ from dynres.cli.options import (
 def become(module: str, arguments: Iterable[str]) -> NoReturn:
     """Replace this process by the daemon, so that it carries nothing of the command line."""
     output.flush()
-    # A reload that comes too early must not kill; the daemon sets its own handler.
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    # A reload that comes too early must not kill: it waits until the daemon takes its signals.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     # -P: a daemon started in /tmp must not import what lies there.
     os.execv(sys.executable, [sys.executable, "-P", "-m", module, *arguments])
 

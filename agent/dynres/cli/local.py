@@ -77,11 +77,11 @@ def ask_agent(host: str | None, verb: str) -> Any:
         raise CommandError(f"{path}: the agent ended before it had answered", code="no_agent")
     answer = json.loads(line)
     if "error" in answer:
-        error = answer["error"]
+        refusal = answer["error"]
         raise CommandError(
-            error["message"],
-            code=error["code"],
-            exit_code=Exit.USAGE if error["code"] in {"config", "usage"} else Exit.FAILED,
-            faults=error["faults"],
+            refusal["message"],
+            code=refusal["code"],
+            exit_code=Exit.USAGE if refusal["code"] in {"config", "usage"} else Exit.FAILED,
+            faults=refusal["faults"],
         )
     return answer
