@@ -29,8 +29,8 @@ class Cover:
                 self.everyone = index
             if location.rest:
                 self.rest = index
-            gone = self._gone[index] = frozenset(location.minus)
-            self._named.update((host, index) for host in location.hosts if host not in gone)
+            self._gone[index] = frozenset(location.minus)
+            self._named.update(dict.fromkeys(location.hosts, index))
 
     def index_for(self, host: str) -> int | None:
         """Index in `resource.entries` of the entry that covers `host`, or None."""

@@ -36,7 +36,8 @@ class Location(Struct, frozen=True, kw_only=True):
     """The folded terms of one `location:`, independent of their order.
 
     Covers: `hosts`; every worker host when `everyone` (`all`); every worker host that no other
-    entry of the resource covers when `rest` (`default`, `others`); in each case without `minus`.
+    entry of the resource covers when `rest` (`default`, `others`), both without `minus` (which has
+    been taken from `hosts` already).
     """
 
     hosts: tuple[str, ...] = ()
