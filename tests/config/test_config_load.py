@@ -1,5 +1,7 @@
 """A valid folder means what SEMANTICS says: types, defaults, aliases, builtins, warnings."""
 
+# ruff: noqa: E501 - one resource a line reads better
+
 import subprocess
 import sys
 from decimal import Decimal
