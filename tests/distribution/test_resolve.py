@@ -135,6 +135,14 @@ def test_the_text_says_the_same_for_people(
     assert ["busy", "every", "5s", "-", "node[1-3]", "resources.yaml:24:5"] in lines
 
 
+def test_the_text_shows_a_value_that_waits_for_its_first_host(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "resources:\n  - name: r\n    resourcemap: [{value: 1, location: [default]}]\n"
+    assert run(["resolve", "--config", folder(tmp_path, resources=text)]) == 0
+    assert "none yet" in capsys.readouterr().out
+
+
 def test_without_hosts_yaml_naming_a_host_declares_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -138,7 +138,7 @@ def _tables(
 def _row(resource: "Resource", shown: str, hosts: Iterable[str], source: object) -> Row:
     from dynres.config.hosts import fold
 
-    folded = fold(hosts) or "no host yet"
+    folded = fold(hosts) or "none yet"
     unit = resource.unit or "-"
     return (
         Cell(resource.name, "bold"),
@@ -151,8 +151,16 @@ def _row(resource: "Resource", shown: str, hosts: Iterable[str], source: object)
 
 def _static_rows(distribution: "Distribution", declared: list["Resource"]) -> Iterator[Row]:
     for resource in declared:
+        shown = set()
         for value, place, hosts in distribution.static(resource.name):
+            shown.add(place)
             yield _row(resource, format_value(value), hosts, place)
+        if resource.dynamic or resource.shared:
+            continue
+        for entry in resource.entries:  # default and all may wait for their first host
+            wide = entry.location.everyone or entry.location.rest
+            if wide and entry.value is not None and entry.place not in shown:
+                yield _row(resource, format_value(entry.value), (), entry.place)
 
 
 def _pool_rows(distribution: "Distribution", declared: list["Resource"]) -> Iterator[Row]:
