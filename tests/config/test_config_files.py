@@ -59,11 +59,12 @@ def test_a_byte_order_mark_and_crlf_are_accepted(tmp_path: Path):
     [
         (b"resources: \xff\n", "resources.yaml:1:12: text encoding: expected UTF-8, got byte 0xff"),
         (b"a: 1\nb: \x00\n", "resources.yaml:2:4: control character: expected text, got U+0000"),
+        (b"a: 1\nb: \xc2\x80", "resources.yaml:2:4: control character: expected text, got U+0080"),
         (b"\xff\xfea\x00", "resources.yaml:1:1: text encoding: expected UTF-8, got UTF-16"),
         (b"\xef\xbb\xbf\r\n", "resources.yaml:1:1: file is empty"),
         (b"#" * (9 * 1024 * 1024), "resources.yaml:1:1: file is too large: expected at most 8 MiB"),
     ],
-    ids=["not UTF-8", "NUL", "UTF-16", "empty", "9 MiB"],
+    ids=["not UTF-8", "NUL", "C1", "UTF-16", "empty", "9 MiB"],
 )
 def test_bytes_that_are_no_text_are_named_with_their_place(tmp_path: Path, data: bytes, said: str):
     write(tmp_path, "resources.yaml", data)

@@ -19,7 +19,10 @@ DEPTH_LIMIT: Final = 64
 NODE_LIMIT: Final = 1_000_000
 FAULT_LIMIT: Final = 100
 
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff\ufffe\uffff]")
+_CONTROL = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+_BREAK = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 _PLAIN_TAGS: Final = frozenset({"!", "tag:yaml.org,2002:str"})
 _SHAPE_TAGS: Final = frozenset({"tag:yaml.org,2002:map", "tag:yaml.org,2002:seq"})
 
@@ -85,13 +88,13 @@ def _decode(data: bytes, file: str) -> str:
 
 def _place(before: str, file: str) -> Place:
     """The place just after `before`."""
-    lines = re.split("\r\n|\r|\n", before)
+    lines = _BREAK.split(before)
     return Place(file, len(lines), len(lines[-1]) + 1)
 
 
 def _where(error: yaml.YAMLError) -> Stop:
     if not isinstance(error, yaml.MarkedYAMLError):
-        return Stop(str(error), 0, 0, "", 0, 0)
+        return Stop(str(error).partition("\n")[0], 0, 0, "", 0, 0)
     mark = error.problem_mark
     begin = error.context_mark or mark
     return Stop(

@@ -25,7 +25,7 @@ def installed() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
-def options_type(plugin: type) -> type | None:
+def options_type(plugin: Any) -> type | None:
     """The type of a plugin's `options`; None for a plugin that takes none."""
     hint = get_type_hints(plugin.__init__).get("options")
     return hint if isinstance(hint, type) and dataclasses.is_dataclass(hint) else None

@@ -114,5 +114,5 @@ def _layout(stop: Stop, at: Place) -> Fault:
 
 
 def _line(text: str, number: int) -> str:
-    lines = re.split("\r\n|\r|\n", text)
+    lines = re.split("\r\n|[\r\n\x85\u2028\u2029]", text)
     return lines[number] if number < len(lines) else ""
