@@ -145,3 +145,16 @@ def test_ten_thousand_resources_load(tmp_path: Path):
     ]
     write(tmp_path, "resources.yaml", "resources:\n" + "\n".join(items) + "\n")
     assert len(names(tmp_path)) == 10_000
+
+
+def test_a_hosts_file_that_cannot_be_read_makes_no_group_unknown(tmp_path: Path):
+    write(
+        tmp_path,
+        "resources.yaml",
+        'resources: [{name: a, resourcemap: [{value: 1, location: ["@eda"]}]}]\n',
+    )
+    (tmp_path / "hosts.yaml").symlink_to("gone.yaml")
+    assert refusal(tmp_path).splitlines() == [
+        "hosts.yaml:1:1: file: expected a file, got a link to gone.yaml, which is not there "
+        "(mend or remove the link)"
+    ]

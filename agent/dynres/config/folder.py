@@ -20,6 +20,8 @@ class Folder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.faults: list[Fault] = []
+        self.present: set[str] = set()
+        """Files that are there, readable or not."""
 
     def usable(self) -> bool:
         """Whether the folder is there; a fault is noted when it is not."""
@@ -70,7 +72,10 @@ class Folder:
 
     def read(self, name: str, *, required: bool = False) -> Document | None:
         """The tree of one file; None when it is absent (a fault when required) or faulty."""
+        before = len(self.faults)
         data = self._bytes(name, required=required)
+        if data is not None or (len(self.faults) > before and not required):
+            self.present.add(name)
         if data is None:
             return None
         if not data.strip(b"\xef\xbb\xbf \t\r\n"):

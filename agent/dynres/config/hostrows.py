@@ -6,7 +6,7 @@ from dynres.config import schema
 from dynres.config.entries import read_typed
 from dynres.config.findings import Findings
 from dynres.config.hostfile import HostFile, Row, read_hosts
-from dynres.config.model import HostValue
+from dynres.config.model import HostValue, Place
 from dynres.config.near import nearest
 from dynres.config.resources import DeclaredResource
 from dynres.config.rules import leasable
@@ -22,7 +22,8 @@ def read_host_file(
     """The hosts and groups of hosts.yaml. `declared`: None where a resource's shape is wrong."""
     root = document.root
     if root is None:
-        findings.fault(None, f"{document.file}: no hosts", "hosts: [{name: …}]", "comments only")
+        place = Place(document.file, 1, 1)
+        findings.fault(place, "hosts.yaml: no hosts", "hosts: [{name: …}]", "comments only")
     node = mapping(root, "hosts.yaml", findings)
     if node is None:
         return HostFile((), {}, [])

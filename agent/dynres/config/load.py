@@ -12,7 +12,7 @@ from dynres.config.faults import ConfigError
 from dynres.config.findings import Findings, in_order
 from dynres.config.folder import Folder
 from dynres.config.hostrows import read_host_file
-from dynres.config.model import Configuration, Probe, Resource
+from dynres.config.model import Configuration, Place, Probe, Resource
 from dynres.config.near import nearest
 from dynres.config.probes import build_probe
 from dynres.config.resources import DeclaredProbe, DeclaredResource, ResourceReader
@@ -42,8 +42,11 @@ def load(folder: Path, role: Role, *, everything: bool = False) -> Loaded:
 
 def default_role(folder: Path) -> Role:
     """The role that a folder is for: an agent's where it has agent.yaml and no controller files."""
-    alone = not any((folder / name).exists() for name in ("hosts.yaml", "controller.yaml"))
-    return "agent" if alone and (folder / "agent.yaml").exists() else "controller"
+    try:
+        alone = not any((folder / name).exists() for name in ("hosts.yaml", "controller.yaml"))
+        return "agent" if alone and (folder / "agent.yaml").exists() else "controller"
+    except OSError:  # load() will say what cannot be read
+        return "controller"
 
 
 class _Loader:
@@ -61,7 +64,7 @@ class _Loader:
         for document in self.files.resources():
             self._declare(document)
         hosts = self.files.read("hosts.yaml")
-        listed = hosts is not None or (self.files.path / "hosts.yaml").exists()
+        listed = "hosts.yaml" in self.files.present
         hostfile = read_host_file(hosts, self.resources, self.findings) if hosts else None
         # A hosts.yaml that cannot be read has its fault: what its groups are nobody can tell.
         context = Context(hostfile, "agent" if listed and hosts is None else self.role)
@@ -91,9 +94,8 @@ class _Loader:
         """Take the resources and probes of one file whose shape is right."""
         if document.root is None:
             what = f"{document.file} declares nothing"
-            self.findings.fault(
-                None, what, "resources: or probes:", "comments only", "resources: [] declares none"
-            )
+            place, hint = Place(document.file, 1, 1), "resources: [] declares none"
+            self.findings.fault(place, what, "resources: or probes:", "comments only", hint)
         root = mapping(document.root, document.file, self.findings)
         if root is None:
             self.whole = False

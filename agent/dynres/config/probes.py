@@ -48,13 +48,6 @@ def build_probe(
     options: dict[str, Any] = {}
     if kind == "plugin" and shape.plugin:
         options = read_options(shape.plugin, node, owner, findings)
-    given: dict[str, Any] = {
-        key: value
-        for key in ("cwd", "recheck", "output_limit", "nice", "env", "map")
-        if (value := getattr(shape, key)) is not None
-    }
-    if "map" in given:
-        given["map"] = {key: target.text for key, target in given["map"].items()}
     return Probe(
         name=name,
         command=tuple(shape.command or ()),
@@ -70,8 +63,20 @@ def build_probe(
         processes=shape.processes,
         allow_unsafe=shape.allow_unsafe,
         place=node.place,
-        **given,
+        **_given(shape),
     )
+
+
+def _given(shape: schema.Probe) -> dict[str, Any]:
+    """The settings that were written, where the frozen probe has defaults of its own."""
+    given: dict[str, Any] = {
+        key: value
+        for key in ("cwd", "recheck", "output_limit", "nice", "env", "map")
+        if (value := getattr(shape, key)) is not None
+    }
+    if "map" in given:
+        given["map"] = {key: target.text for key, target in given["map"].items()}
+    return given
 
 
 def _kind(shape: schema.Probe, node: Map, owner: str, findings: Findings) -> str | None:
