@@ -29,6 +29,8 @@ from dynres.wire.messages import (
 
 REPORTER_PATIENCE = 8.0
 """Seconds without a word after which another agent measures a shared resource."""
+STALL = 2.0
+"""Seconds between two ticks that mean that the controller itself stood still."""
 MOST_COMPARED = 256
 """Different sets of definitions of which the comparison is kept."""
 UNDECLARED = "not declared by the agent"
@@ -54,7 +56,7 @@ class Core:
         self, configuration: Configuration, rule: Rule, now: float, count: Callable[[str], None]
     ) -> None:
         self._count = count
-        self.started = now
+        self._ticked = now
         self.registry = Registry(
             rule,
             (host.name for host in configuration.hosts),
@@ -121,7 +123,11 @@ class Core:
         return self._after(self.registry.gone(peer, now), now)
 
     def tick(self, now: float) -> list[Output]:
-        """Time has passed."""
+        """Time has passed. After a stall of our own, what agents have sent meanwhile comes first."""
+        stalled = now - self._ticked > STALL
+        self._ticked = now
+        if stalled:
+            return []
         outputs = self._after(self.registry.tick(now), now)
         return outputs + self._reassign(self.shared.elect(now, self._usable_at(now)))
 

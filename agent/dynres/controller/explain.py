@@ -69,7 +69,7 @@ def _host(core: Core, answers: Answers, host: str) -> str:
     detail = answers.detail(host)
     session = core.registry.session(host)
     if detail.agent is None or session is None:
-        return f"{host} is never seen: no agent has registered there."
+        return f"No agent has registered for {host} yet."
     text = (
         f"{host} is {detail.state}: agent {detail.agent.version} at {session.address}, running for "
         f"{format_duration(round(detail.agent.uptime))}"
