@@ -1,7 +1,10 @@
 """What a plugin returns is judged value by value, by the same rules as printed text."""
 
 import asyncio
+from decimal import Decimal
+from fractions import Fraction
 
+import numpy as np
 from hosts import job, plugin_hosts
 from hypothesis import given
 from hypothesis import strategies as st
@@ -52,6 +55,19 @@ def test_every_odd_value_is_refused_with_its_reason_and_good_neighbours_are_take
 
 def test_the_only_value_of_a_plugin_that_feeds_one_resource_is_that_resources():
     assert taken({"free": 5.0}, {"scratch": "numeric"})[0].values == {"scratch": 5.0}
+
+
+def test_every_kind_of_number_is_a_number():
+    types = dict.fromkeys("abcd", "numeric")
+    parsed, _ = taken({"a": Decimal("1.5"), "b": Fraction(1, 2), "c": np.int64(3), "d": 4}, types)
+    assert parsed.values == {"a": 1.5, "b": 0.5, "c": 3.0, "d": 4.0}
+    parsed, _ = taken({"a": Decimal("NaN"), "b": np.array([1, 2]), "c": 1j, "d": b"1"}, types)
+    assert parsed.missed == {
+        "a": "not a finite number",
+        "b": "expected a number, got ndarray",
+        "c": "expected a number, got complex",
+        "d": "expected a number, got bytes",
+    }
 
 
 def test_a_plugin_that_feeds_several_never_gives_a_value_under_another_name():

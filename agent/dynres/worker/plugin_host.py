@@ -1,7 +1,8 @@
-"""The process that runs Python plugins for the agent: `python -I -m dynres.worker.plugin_host`.
+"""The process that runs Python plugins: `python -I -m dynres.worker.plugin_host FD [FOLDER…]`.
 
-Requests come as frames on descriptor 3, each run gets a thread of its own, answers go back as
-frames. Nothing here is trusted to end: the agent kills the whole process when a run does not.
+Requests come as frames on the socket FD (folders are added to sys.path), each run gets a thread
+of its own, answers go back as frames. Nothing here is trusted to end: the agent kills the whole
+process when a run does not.
 """
 
 import contextlib
@@ -13,6 +14,7 @@ import signal
 import socket
 import sys
 import threading
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +23,6 @@ from dynres.probe import Probe
 from dynres.worker import frames, plugin_find
 from dynres.worker.plugin_run import RunOutput, RunThread, items, read_file
 
-SOCKET_FD: Final = 3
 THREADS_LIMIT: Final = 64
 """Threads that plugins may leave running in one host."""
 _PR_SET_PDEATHSIG: Final = 1
@@ -101,14 +102,17 @@ class Host:
             self._link.sendall(frame)
 
 
-def _harden() -> None:
-    """Die with the agent, be the first to go when memory is short, say where a crash was."""
+def _harden(link: int) -> None:
+    """Die with the agent, be the first to go when memory is short, say where a crash was.
+
+    Keeps no descriptor but the standard ones and `link`.
+    """
     parent = os.getppid()
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(0)
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
-        if int(name) > SOCKET_FD:
+        if int(name) > 2 and int(name) != link:
             with contextlib.suppress(OSError):  # the descriptor of this very listing
                 os.close(int(name))
     faulthandler.enable(2)
@@ -121,12 +125,15 @@ def _harden() -> None:
 
 def main() -> None:
     """Serve until the agent closes its end; then nothing that plugins started stays either."""
-    _harden()
-    sys.path.extend(sys.argv[1:])
-    link = socket.socket(fileno=SOCKET_FD)
-    link.setblocking(True)
-    Host(link).serve()
-    os.killpg(0, signal.SIGKILL)
+    fd = int(sys.argv[1])
+    _harden(fd)
+    sys.path.extend(sys.argv[2:])
+    try:
+        Host(socket.socket(fileno=fd)).serve()
+    finally:
+        if sys.exc_info()[0] is not None:
+            traceback.print_exc()
+        os.killpg(0, signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dynres.worker import frames
-from dynres.worker.plugin_host import SOCKET_FD
 
 TAIL_LIMIT: Final = 4096
+_SOCKET_FD: Final = 3
 _FIRST_FREE: Final = 10
 """Our ends get descriptors from here on, so that moving them to 1-3 overwrites none of them."""
 
@@ -57,17 +57,17 @@ class HostProcess(asyncio.Protocol):
             fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
             for fd in (theirs.fileno(), their_log)
         ]
-        command = [sys.executable, "-I", "-m", "dynres.worker.plugin_host", *extra_path]
+        command = [sys.executable, "-I", "-m", "dynres.worker.plugin_host"]
         try:
             self.pid = os.posix_spawn(
                 sys.executable,
-                command,
+                [*command, str(_SOCKET_FD), *extra_path],
                 _environment(path),
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                     (os.POSIX_SPAWN_DUP2, raised[1], 1),
                     (os.POSIX_SPAWN_DUP2, raised[1], 2),
-                    (os.POSIX_SPAWN_DUP2, raised[0], SOCKET_FD),
+                    (os.POSIX_SPAWN_DUP2, raised[0], _SOCKET_FD),
                 ],
                 setsid=True,
                 setsigmask=(),

@@ -117,13 +117,21 @@ def _item(name: object, value: object) -> tuple[str, str, Any]:
         return text, "not_here", None
     if isinstance(value, bool):
         return text, "boolean", bool(value)
-    if isinstance(value, int):
-        return text, "number", int(value) if value.bit_length() <= 1024 else float("inf")
-    if isinstance(value, float):
-        return text, "number", float(value)
+    if hasattr(type(value), "__float__") or hasattr(type(value), "__index__"):
+        return _number(text, value)
     if isinstance(value, str):
         return text, "string", str.__str__(value)[:TEXT_LIMIT]
     return text, type(value).__name__[:TEXT_LIMIT], None
+
+
+def _number(name: str, value: Any) -> tuple[str, str, Any]:
+    """Any kind of number (int, Decimal, numpy's) as a float: infinite where it is too large."""
+    try:
+        return name, "number", float(value)
+    except OverflowError:
+        return name, "number", float("inf")
+    except (TypeError, ValueError):
+        return name, type(value).__name__[:TEXT_LIMIT], None
 
 
 def read_file(path: str, limit: int) -> tuple[bytes, float]:
