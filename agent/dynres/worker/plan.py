@@ -118,7 +118,8 @@ def _meaning(spec: RunSpec) -> tuple[object, ...]:
         for name in probe.__struct_fields__
         if name not in {"place", "retry", "recheck"}
     )
-    rest = (spec.resources, spec.host, spec.path, spec.trusted_owners, spec.default_user)
+    own = (spec.resources, spec.several, spec.host)
+    rest = (*own, spec.path, spec.trusted_owners, spec.default_user)
     return (*what, *rest)
 
 
