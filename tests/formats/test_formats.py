@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dynres.value import STRING_LIMIT, ValueType
-from dynres.worker.formats import FORMATS, REFUSED_LIMIT, SHOWN, Parsed, parse
+from dynres.worker.formats import FORMATS, Parsed, parse
+from dynres.worker.refusals import REFUSED_LIMIT, SHOWN
 
 HERE = Path(__file__).parent
 CASES = sorted(HERE.glob("*/*.in"))
@@ -40,6 +41,15 @@ def test_every_case_has_both_files() -> None:
 def test_an_unknown_format_names_the_known_ones() -> None:
     with pytest.raises(ValueError, match="expected one of value, lines, json, got xml"):
         parse(b"1", "xml", {"a": "numeric"}, {})
+
+
+def test_a_probe_of_several_never_gives_a_value_under_another_name() -> None:
+    one: dict[str, ValueType] = {"s": "string"}
+    for output in (b"x=5\n", b'{"x": "5"}'):
+        parsed = parse(output, None, one, {}, several=True)
+        assert parsed.problem == "s: not in the output; the output had 'x'"
+    for output in (b"5\n", b"s=5\n", b"x=4\ns=5\n", b'{"x": 4, "s": "5"}'):
+        assert parse(output, None, one, {}, several=True).values == {"s": "5"}
 
 
 def check(parsed: Parsed, resources: dict[str, ValueType]) -> None:

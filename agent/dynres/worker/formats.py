@@ -13,14 +13,10 @@ from dynres.value import STRING_LIMIT, Value, ValueType, read_value
 from dynres.worker.json_format import json_pairs
 from dynres.worker.outcome import Refused
 from dynres.worker.pairs import BadOutputError, Pair, decode
-
-REFUSED_LIMIT: Final = 50
-"""How many refusals of one run are kept one by one."""
-SHOWN: Final = 80
-"""How much of a refused text is kept, in characters."""
-UNAVAILABLE: Final = "-"
+from dynres.worker.refusals import UNAVAILABLE, Refusals
 
 Resources = Mapping[str, ValueType]
+Reader = Callable[[bytes, Resources, Mapping[str, str]], list[Pair]]
 
 
 class Parsed(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,8 +40,8 @@ def parse(
     """Read a probe's output. `names` is the probe's `map:`, its own name -> resource.
 
     `form` None: the default choice; `several`: the probe feeds more resources than one, even
-    where only one of them is asked for, so that a `{` cannot begin a string. Never raises for
-    what a probe printed; ValueError for a format that does not exist.
+    where only one of them is asked for. Never raises for what a probe printed; ValueError for a
+    format that does not exist.
     """
     read = default_pairs if form is None else FORMATS.get(form)
     if read is None:
@@ -53,8 +49,8 @@ def parse(
     body = output.removeprefix(b"\xef\xbb\xbf")
     if not body.strip():
         return nothing(resources, "no data: the output is empty")
-    if form is None and several and body.lstrip().startswith(b"{"):
-        read = json_pairs
+    if form is None and several:
+        read = _for_several(body)
     try:
         pairs = read(body, resources, names)
     except BadOutputError as error:
@@ -83,16 +79,11 @@ def lines_pairs(body: bytes, resources: Resources, names: Mapping[str, str]) -> 
 
 
 def default_pairs(body: bytes, resources: Resources, names: Mapping[str, str]) -> list[Pair]:
-    """The default choice: by the number of resources, then by what the output looks like.
-
-    A probe of several resources may have to report only one of them on this host, so what
-    cannot be a bare value is read as it would be for several.
-    """
-    lines = _lines(body)
-    braced = body.lstrip().startswith(b"{")
+    """The default choice: by the number of resources, then by what the output looks like."""
     if len(resources) != 1:
-        return (json_pairs if braced else lines_pairs)(body, resources, names)
-    if braced and (len(lines) > 1 or "string" not in resources.values()):
+        return (json_pairs if _braced(body) else lines_pairs)(body, resources, names)
+    lines = _lines(body)
+    if _braced(body) and "string" not in resources.values():
         return json_pairs(body, resources, names)
     pairs = [_line_pair(line) for line in lines]
     if any(names.get(pair.name, pair.name) in resources for pair in pairs):
@@ -101,6 +92,20 @@ def default_pairs(body: bytes, resources: Resources, names: Mapping[str, str]) -
         only = next(iter(resources))
         raise BadOutputError(f"expected one value or {only}=value, got {len(lines)} lines")
     return value_pairs(body, resources, names)
+
+
+def _for_several(body: bytes) -> Reader:
+    """The default choice for a probe of several resources, of which one may be asked for here.
+
+    It may then print a bare value; but what looks like a name is one, never part of a string.
+    """
+    if _braced(body):
+        return json_pairs
+    return lines_pairs if b"=" in body else default_pairs
+
+
+def _braced(body: bytes) -> bool:
+    return body.lstrip().startswith(b"{")
 
 
 def _lines(body: bytes) -> list[bytes]:
@@ -123,7 +128,7 @@ def _text_pair(name: str, raw: bytes) -> Pair:
     return Pair(name=name, text=text, fault=fault)
 
 
-FORMATS: Final[dict[str, Callable[[bytes, Resources, Mapping[str, str]], list[Pair]]]] = {
+FORMATS: Final[dict[str, Reader]] = {
     "value": value_pairs,
     "lines": lines_pairs,
     "json": json_pairs,
@@ -169,42 +174,6 @@ def read_pair(pair: Pair, kind: ValueType) -> Value | None:
     if any(0xDC80 <= ord(char) <= 0xDCFF for char in pair.text):
         raise ValueError("not UTF-8")
     return read_value(pair.text, kind, from_probe=True)
-
-
-class Refusals:
-    """The refusals of one run, bounded in number and in length."""
-
-    def __init__(self) -> None:
-        self.kept: list[Refused] = []
-        self.more = 0
-
-    def add(self, pair: Pair, reason: str) -> None:
-        """Keep one refusal, or count it."""
-        if len(self.kept) >= REFUSED_LIMIT:
-            self.more += 1
-            return
-        self.kept.append(
-            Refused(
-                shown(pair.name), shown(UNAVAILABLE if pair.text is None else pair.text), reason
-            )
-        )
-
-    def all(self) -> tuple[Refused, ...]:
-        """Every refusal that was kept, and one that counts the rest."""
-        rest = [Refused("", "", f"{self.more} more were refused")] if self.more else []
-        return tuple(self.kept + rest)
-
-
-def shown(text: str) -> str:
-    """A text from a probe as a log or a table may show it: short, printable, valid UTF-8."""
-    plain = "".join(c if c.isprintable() else _escaped(ord(c)) for c in text[: SHOWN + 1])
-    return plain if len(plain) <= SHOWN else plain[: SHOWN - 1] + "…"
-
-
-def _escaped(code: int) -> str:
-    if code < 0x100 or 0xDC80 <= code <= 0xDCFF:
-        return f"\\x{code & 0xFF:02x}"
-    return f"\\u{code:04x}"
 
 
 def _summary(missed: Mapping[str, str], refused: list[Refused]) -> str:
