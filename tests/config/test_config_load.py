@@ -286,3 +286,14 @@ def test_the_reader_process_hands_over_every_fault(tmp_path: Path):
     result = read_result(read_in_a_process(folder(tmp_path, resources="resources: [{}, {}]")))
     assert result.configuration is None
     assert [fault.what for fault in result.faults] == ["resource ?: key name is missing"] * 2
+
+
+def test_a_resource_that_only_hosts_yaml_gives_to_hosts_is_mapped(tmp_path: Path):
+    made = loaded(
+        tmp_path,
+        "resources: [{name: a}, {name: b}]",
+        hosts="hosts: [{name: h, resource: [{name: a, value: 5}]}]",
+    )
+    assert [str(warning).partition(": ")[2] for warning in made.warnings] == [
+        "resource b: no host has it (add a resourcemap)"
+    ]

@@ -26,6 +26,8 @@ class Scope:
 
     context: locations.Context
     findings: Findings
+    given: frozenset[str] = frozenset()
+    """Resources that hosts.yaml gives values of."""
     spelled: dict[Place, frozenset[str]] = field(default_factory=dict)
 
 

@@ -5,6 +5,7 @@ from typing import Final
 
 from dynres.config.faults import Fault
 from dynres.config.model import Place
+from dynres.config.terms import NearMisses
 
 SHOWN_FAULTS: Final = 1000
 ENOUGH_FAULTS: Final = 10_000
@@ -16,6 +17,7 @@ class Findings:
     def __init__(self) -> None:
         self.faults: list[Fault] = []
         self.warnings: list[Fault] = []
+        self.near = NearMisses()
 
     @property
     def full(self) -> bool:

@@ -7,7 +7,6 @@ from dynres.config.entries import read_typed
 from dynres.config.findings import Findings
 from dynres.config.hostfile import HostFile, Row, read_hosts
 from dynres.config.model import HostValue, Place
-from dynres.config.near import nearest
 from dynres.config.resources import DeclaredResource
 from dynres.config.rules import leasable
 from dynres.config.scalars import Document, Items, Map, Node, Scalar
@@ -73,7 +72,7 @@ def _value(
 ) -> list[HostValue]:
     name, place = given.name.text, given.name.place
     if name not in declared:
-        hint = nearest(name, declared)
+        hint = findings.near.hint(name, declared)
         what = f"hosts.yaml: resource {name}"
         findings.fault(place, what, "a resource of resources.yaml", "an unknown one", hint)
         return []

@@ -68,7 +68,8 @@ class _Loader:
         hostfile = read_host_file(hosts, self.resources, self.findings) if hosts else None
         # A hosts.yaml that cannot be read has its fault: what its groups are nobody can tell.
         context = Context(hostfile, "agent" if listed and hosts is None else self.role)
-        made, probes = self._build(Scope(context, self.findings))
+        given = frozenset(value.resource for host in context.hosts() for value in host.values)
+        made, probes = self._build(Scope(context, self.findings, given))
         agent = controller = None
         if everything or self.role == "agent":
             agent = self.files.read("agent.yaml")

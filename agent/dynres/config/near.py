@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import Final
+
+SPELLED: Final = 20
 
 
 def nearest(word: str, words: Iterable[str]) -> str | None:
@@ -11,3 +14,10 @@ def nearest(word: str, words: Iterable[str]) -> str | None:
     exact = folded.get(word.lower().replace("-", "_"))
     found = [exact] if exact else get_close_matches(word, known[:5000], n=1, cutoff=0.7)
     return f"did you mean {found[0]}?" if found and found[0] != word else None
+
+
+def several(words: Iterable[str]) -> str:
+    """The words, separated by commas; of many only the first."""
+    known = list(words)
+    more = len(known) - SPELLED
+    return ", ".join(known[:SPELLED]) + (f" and {more} more" if more > 0 else "")

@@ -7,7 +7,7 @@ from typing import Any, Final
 from dynres.config import schema
 from dynres.config.findings import Findings
 from dynres.config.model import Probe
-from dynres.config.near import nearest
+from dynres.config.near import nearest, several
 from dynres.config.plugins import read_options
 from dynres.config.scalars import Map, Scalar
 from dynres.value import format_duration
@@ -178,7 +178,7 @@ def _check_map(
         elif feeds and target.text not in feeds:
             hint = nearest(target.text, feeds)
             findings.fault(
-                target.place, what, f"a resource it feeds: {', '.join(feeds)}", target.text, hint
+                target.place, what, f"a resource it feeds: {several(feeds)}", target.text, hint
             )
         seen.setdefault(target.text, target)
 

@@ -8,7 +8,7 @@ from dynres.config.consistency import check_overlaps
 from dynres.config.entries import Scope, build_entry, read_typed
 from dynres.config.findings import Findings
 from dynres.config.model import Entry, Probe, Resource
-from dynres.config.near import nearest
+from dynres.config.near import nearest, several
 from dynres.config.probes import build_probe, check_interval, timeout_of
 from dynres.config.rules import check_rules, check_ttl, order_of, per_of
 from dynres.config.scalars import Items, Map, Node
@@ -79,7 +79,7 @@ class ResourceReader:
             place=node.place,
         )
         findings.add(check_overlaps(made.name, entries, self.scope.context.names))
-        if not entries:
+        if not entries and made.name not in self.scope.given:
             _warn_unmapped(made, findings)
         return made
 
@@ -118,8 +118,10 @@ class ResourceReader:
         if name == builtin.PROBE and shape.name in builtin.NAMES:
             return name, builtin.TIMEOUT
         if name not in self.named:
-            known = ", ".join(self.named) or "no probes are declared"
-            hint = nearest(name, self.named) or f"for a plugin: probe: {{plugin: {name}}}"
+            known = several(self.named) or "no probes are declared"
+            hint = (
+                findings.near.hint(name, self.named) or f"for a plugin: probe: {{plugin: {name}}}"
+            )
             place = shape.probe.place
             findings.fault(place, f"{owner}: probe", f"a name under probes: ({known})", name, hint)
             return None, 0.0

@@ -7,7 +7,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from dynres.config.faults import Fault
-from dynres.config.findings import Findings
+from dynres.config.findings import SHOWN_FAULTS, Findings
 from dynres.config.model import Place
 from dynres.config.near import nearest
 from dynres.config.scalars import Items, Map, Node, Scalar
@@ -22,6 +22,9 @@ def validate(model: type[M], node: Node, owner: str, findings: Findings) -> M | 
     try:
         return model.model_validate(node)
     except ValidationError as error:
+        if error.error_count() > SHOWN_FAULTS:
+            findings.fault(node.place, owner, "what it may hold", f"{error.error_count()} faults")
+            return None
         for detail in error.errors(include_url=False, include_input=False):
             findings.add([_fault(detail, model, node, owner)])
         return None

@@ -26,12 +26,12 @@ def readings(configuration: Configuration) -> Iterator[tuple[Resource, str]]:
 def reading(resource: Resource, given: Sequence[tuple[str, HostValue]] = ()) -> str:
     """What one resource means; `given`: the values that hosts.yaml gives to hosts."""
     entries = "; ".join(_entry(resource, entry) for entry in resource.entries)
-    if not entries:
-        entries = "no entry maps it to a host"
+    if not entries and not given:
+        return "no host has it"
     if resource.dynamic:
         entries = f"{_measured(resource)}: {entries}" if not resource.shared else entries
     own = _given(resource, given)
-    return entries + (f". {own}" if own else "")
+    return ". ".join(filter(None, (entries, own)))
 
 
 def join(hosts: Sequence[str]) -> str:
