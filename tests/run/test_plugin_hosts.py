@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from blockbuster import blockbuster_ctx
 from hosts import LONG, alive, job, run, until
 
 from dynres.worker.plugin_client import Job, PluginHosts
@@ -229,3 +230,15 @@ def test_when_the_agent_is_killed_its_plugin_hosts_end_within_a_second(plugin: s
         await until(lambda: not any(map(alive, pids)), limit=1.0)
 
     asyncio.run(main())
+
+
+def test_nothing_in_the_life_of_plugin_hosts_blocks_the_event_loop() -> None:
+    async def body(hosts: PluginHosts) -> None:
+        with blockbuster_ctx("dynres"):
+            assert count(await hosts.run(job("counter"))) == 1
+            assert (await hosts.run(job("exit"))).status == "failed"
+            assert (await hosts.run(job("sleep", timeout=0.1))).status == "timeout"
+            assert count(await hosts.run(job("counter"))) == 1
+            await hosts.close()
+
+    run(body)
