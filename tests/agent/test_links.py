@@ -279,6 +279,15 @@ async def test_a_removed_resource_vanishes_and_its_run_in_flight_changes_nothing
 
 
 @in_loop
+async def test_a_reload_between_start_and_run_of_a_probe_starts_nothing(stub):
+    async with running(configuration(A, B), stub.endpoint) as (agent, runs):
+        agent.reconfigure(configuration(A))  # before the loop has come to the first runs
+        await stub.until(lambda: stub.values == {"a": 1.0})
+        assert runs.ran == ["a"]
+        assert agent.timetable.running == 0
+
+
+@in_loop
 async def test_a_refused_configuration_is_told_to_the_controller(stub):
     async with running(configuration(A), stub.endpoint) as (agent, _):
         await stub.until(lambda: stub.values == {"a": 1.0})

@@ -23,7 +23,7 @@ from dynres.worker.latest import Latest
 from dynres.worker.outcome import RunResult, RunSpec
 from dynres.worker.plan import Declaration, Plan
 from dynres.worker.reporter import Reporter
-from dynres.worker.timetable import After, Changes, Start, Timetable
+from dynres.worker.timetable import After, Changes, Timetable
 
 LONGEST_NAP: Final = 5.0
 """Seconds between two looks at the timetable: the loop's own clock stands still in suspend."""
@@ -152,22 +152,30 @@ class Agent:
         now = clock()
         for start in self.timetable.start_due(now):
             self.metrics.late(start.lateness)
-            self._spawn(self._run(start))
+            name = start.probe
+            meaning = self.plan.cadences[name].definition
+            self._spawn(self._run(name, self.plan.specs[name], meaning))
         next_at = self.timetable.next_at()
         nap = LONGEST_NAP if next_at is None else min(LONGEST_NAP, max(0.0, next_at - now))
         self._timer = self._loop.call_later(nap, self._tick)
 
-    async def _run(self, start: Start) -> None:
-        spec = self.plan.specs[start.probe]
-        meaning = self.plan.cadences[start.probe].definition
+    async def _run(self, probe: str, spec: RunSpec, meaning: object) -> None:
+        if not self._is_current(probe, meaning):
+            self.timetable.ended(probe, clock(), "ok")  # a reload came before it had begun
+            self._tick()
+            return
         result = await self._runs.run(spec)
         now = clock()
-        self.timetable.ended(start.probe, now, _after(result))
-        cadence = self.plan.cadences.get(start.probe)
-        if cadence is not None and cadence.definition == meaning:
+        self.timetable.ended(probe, now, _after(result))
+        if self._is_current(probe, meaning):
             self._take(result, spec, now)
         self.changed.set()
         self._tick()
+
+    def _is_current(self, probe: str, meaning: object) -> bool:
+        """Whether the plan still holds this probe, unchanged."""
+        cadence = self.plan.cadences.get(probe)
+        return cadence is not None and cadence.definition == meaning
 
     def _take(self, result: RunResult, spec: RunSpec, now: float) -> None:
         self.metrics.ran(result.probe, result.outcome, result.duration)

@@ -48,9 +48,11 @@ class Hub(Protocol):
 
     def hello(self) -> Hello:
         """The hello that is true now."""
+        ...
 
     def allowed(self, measure: frozenset[str]) -> frozenset[str]:
         """What of it the agent's own files allow."""
+        ...
 
     def word_changed(self, link: "ControllerLink") -> None:
         """This controller wants something else measured than before."""
