@@ -5,9 +5,14 @@ only (tuples, lists, dicts, str, bytes, int, float, bool, None). Helpers are sta
 from its own installation; nothing from the network or from a probe is ever read this way.
 """
 
+from __future__ import annotations
+
 import marshal
-from collections.abc import Iterator
-from typing import Any, Final
+
+TYPE_CHECKING = False  # `typing` costs a helper process 1.5 MB
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, Final
 
 FRAME_LIMIT: Final = 16 * 1024 * 1024
 """Longest body, in bytes, unless a Decoder is told otherwise."""

@@ -1,16 +1,14 @@
 """What the agent asks its launcher to run, and what it is told of the end.
 
-Plain named tuples: the launcher must stay small, and they travel as `marshal` frames.
+They travel as dictionaries of their fields; the launcher itself does without these types, for
+its size.
 """
 
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 LaunchStatus = Literal[
     "exited", "signalled", "timeout", "stuck", "too_large", "start_error", "refused", "cancelled"
 ]
-
-STDERR_KEPT: Final = 4096
-"""Bytes of the end of a run's stderr that are kept."""
 
 
 class LaunchRequest(NamedTuple):
@@ -56,7 +54,7 @@ class LaunchResult(NamedTuple):
     stdout: bytes = b""
     """Everything on stdout; with `too_large`, the beginning."""
     stderr: bytes = b""
-    """The last bytes of stderr, at most STDERR_KEPT."""
+    """The last bytes of stderr, at most `launch_bounds.STDERR_KEPT`."""
     started: float = 0.0
     """CLOCK_BOOTTIME instant at which the run began (checks and start included)."""
     duration: float = 0.0

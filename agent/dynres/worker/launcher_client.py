@@ -1,33 +1,160 @@
-"""The agent's side of the launcher: starts it, watches it, replaces it, and hands it runs."""
+"""The agent's side of the launchers: one a probe user, each replaced when it fails."""
 
-from dynres.worker.launch import LaunchRequest, LaunchResult
+import asyncio
+import time
+from collections.abc import Iterable
+from typing import Any, Final
+
+from dynres.worker.launch import LaunchRequest, LaunchResult, LaunchStatus
+from dynres.worker.launcher_process import LauncherFault, LauncherProcess
+
+STEADY: Final = 10.0
+"""A launcher that lived as long is replaced at once; the next after a shorter life waits."""
+
+
+class LauncherError(Exception):
+    """There is no launcher, with the reason in words."""
 
 
 class LauncherClient:
-    """Runs external commands through a launcher process that is replaced when it fails.
+    """Runs external commands through launcher processes that are replaced when they fail.
 
-    `agent` names the agent on this machine (its host and state): what an earlier launcher of the
-    same agent left behind is ended before the first run.
+    `agent` names the agent on this machine, uniquely (its host and its state): what an earlier
+    launcher of the same agent left running is ended before the first run.
     """
 
     def __init__(self, agent: str) -> None:
         self._agent = agent
+        self._seats: dict[str | None, _Seat] = {}
+        self._closed = False
 
     async def start(self) -> None:
-        """Start the launcher and wait until it is ready. Raises LauncherError."""
-        raise NotImplementedError
+        """Start the agent's own launcher and wait until it is ready. Raises LauncherError."""
+        seat = self._seat(None)
+        await seat.settled()
+        if seat.fault is not None:
+            raise LauncherError(seat.fault)
 
     async def run(self, request: LaunchRequest) -> LaunchResult:
         """Run one command to its end. Never raises for what the command does.
 
-        When the calling task is cancelled, the run is ended in the background.
+        `request.run` must be unique among the runs in flight. When the calling task is
+        cancelled, the run is ended in the background.
         """
-        raise NotImplementedError
+        if self._closed:
+            return _ended(request.run, "cancelled", "the agent ends")
+        return await self._seat(request.user).run(request)
 
     def cancel(self, run: str) -> None:
         """End a run now; it ends as `cancelled`. Nothing happens when it is over already."""
-        raise NotImplementedError
+        for seat in self._seats.values():
+            seat.cancel(run)
 
     async def close(self) -> None:
-        """End the launcher and everything it runs; runs in flight end as `cancelled`."""
-        raise NotImplementedError
+        """End the launchers and everything they run; runs in flight end as `cancelled`."""
+        self._closed = True
+        await asyncio.gather(*(seat.close() for seat in self._seats.values()))
+
+    def pids(self) -> list[int]:
+        """Process ids of the launchers that are up: for metrics and tests."""
+        return [seat.process.pid for seat in self._seats.values() if seat.process is not None]
+
+    def _seat(self, user: str | None) -> "_Seat":
+        if user not in self._seats:
+            key = self._agent if user is None else f"{self._agent}:{user}"
+            self._seats[user] = _Seat(key, user)
+        return self._seats[user]
+
+
+class _Seat:
+    """The place of one user's launcher: whoever holds it now gets the runs."""
+
+    def __init__(self, key: str, user: str | None) -> None:
+        self.process: LauncherProcess | None = None
+        self.fault: str | None = None
+        """Why the last launcher did not become ready; None once one has."""
+        self._key = key
+        self._user = user
+        self._waiting: dict[str, asyncio.Future[LaunchResult]] = {}
+        self._settled = asyncio.Event()
+        self._task = asyncio.create_task(self._keep_filled())
+
+    async def settled(self) -> None:
+        """Wait until a launcher is ready, or could not be made so."""
+        await self._settled.wait()
+
+    async def run(self, request: LaunchRequest) -> LaunchResult:
+        try:
+            await asyncio.wait_for(self._settled.wait(), request.timeout)
+        except TimeoutError:
+            return _ended(request.run, "start_error", "no launcher within the timeout")
+        if self.process is None:
+            return _ended(request.run, "start_error", self.fault or "the agent ends")
+        future: asyncio.Future[LaunchResult] = asyncio.get_running_loop().create_future()
+        self._waiting[request.run] = future
+        self.process.send(("run", request._asdict()))
+        try:
+            return await future
+        except asyncio.CancelledError:
+            self.cancel(request.run)
+            raise
+        finally:
+            self._waiting.pop(request.run, None)
+
+    def cancel(self, run: str) -> None:
+        if run in self._waiting and self.process is not None:
+            self.process.send(("cancel", run))
+
+    async def close(self) -> None:
+        self._task.cancel()
+        await asyncio.wait({self._task})
+        if not self._task.cancelled():
+            self._task.result()
+
+    async def _keep_filled(self) -> None:
+        """Start a launcher, watch it, replace it; the first failure at once, then ever later."""
+        delay = 0.0
+        try:
+            while True:
+                begun = time.monotonic()
+                await self._hold_one()
+                delay = 0.0 if time.monotonic() - begun > STEADY else min(8.0, max(0.25, delay * 2))
+                await asyncio.sleep(delay)
+        finally:
+            self._end_runs(self._waiting, "the agent ends")
+
+    async def _hold_one(self) -> None:
+        """One launcher from its start to its end; its runs end with it, with the reason."""
+        process = LauncherProcess(self._on_result)
+        replace = False
+        reason = "the agent ends"
+        try:
+            await process.start(self._key, self._user)
+            self.process, self.fault = process, None
+            self._settled.set()
+            reason = await process.watch()
+            replace = True
+            self._settled.clear()
+        except LauncherFault as fault:
+            self.fault = reason = str(fault)
+            self._settled.set()
+        finally:
+            self.process = None
+            self._end_runs(self._waiting, reason)
+            await process.end(at_once=replace)
+
+    def _on_result(self, fields: dict[str, Any]) -> None:
+        future = self._waiting.get(fields["run"])
+        if future is not None and not future.done():
+            future.set_result(LaunchResult(**fields))
+
+    def _end_runs(self, runs: Iterable[str], reason: str) -> None:
+        for run in list(runs):
+            future = self._waiting[run]
+            if not future.done():
+                future.set_result(_ended(run, "cancelled", reason))
+
+
+def _ended(run: str, status: LaunchStatus, reason: str) -> LaunchResult:
+    """The result of a run that the launcher did not see to its end."""
+    return LaunchResult(run, status, reason, started=time.clock_gettime(time.CLOCK_BOOTTIME))

@@ -1,0 +1,61 @@
+"""The launcher's end of its socket to the agent: frames in, frames out, never waiting."""
+
+from __future__ import annotations
+
+import os
+import select
+
+from dynres.worker.frames import Decoder, FrameError, encode
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_CHUNK = 65536
+_READ = select.EPOLLIN | select.EPOLLRDHUP
+
+
+class Channel:
+    """Registered in `epoll`; call `receive` or `flush` when its descriptor is ready."""
+
+    def __init__(self, fd: int, epoll: select.epoll) -> None:
+        os.set_inheritable(fd, False)
+        os.set_blocking(fd, False)
+        self.fd = fd
+        self._epoll = epoll
+        self._decoder = Decoder()
+        self._out = bytearray()
+        epoll.register(fd, _READ)
+
+    def receive(self) -> list[Any] | None:
+        """The messages that have come; None when the agent is gone."""
+        try:
+            data = os.read(self.fd, _CHUNK)
+        except BlockingIOError:
+            return []
+        except OSError:
+            return None
+        if not data:
+            return None
+        try:
+            return list(self._decoder.feed(data))
+        except FrameError:
+            return None
+
+    def send(self, message: Any) -> None:
+        """Send now what the socket takes, the rest as it drains."""
+        waiting = bool(self._out)
+        self._out += encode(message)
+        if not waiting:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is left. That the agent is gone shows at the next `receive`."""
+        try:
+            sent = os.write(self.fd, self._out)
+        except BlockingIOError:
+            sent = 0
+        except OSError:
+            sent = len(self._out)
+        del self._out[:sent]
+        self._epoll.modify(self.fd, _READ | (select.EPOLLOUT if self._out else 0))

@@ -1,0 +1,315 @@
+"""The launcher: a small process of its own that starts, watches and reaps external probes.
+
+It takes requests from the agent on descriptor 3 and answers with how each run ended; it
+interprets nothing. It ends, with everything it runs, as soon as the agent is gone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import sys
+import time
+from heapq import heappop, heappush
+
+from dynres.worker import running
+from dynres.worker.channel import Channel
+from dynres.worker.launch_bounds import LAUNCHER_FD
+from dynres.worker.launcher_setup import SetupFault, set_up
+from dynres.worker.orphans import Orphans
+from dynres.worker.running import Run
+from dynres.worker.starts import Child, NotStarted, Starts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+SIGTERM, SIGKILL = 15, 9
+
+SLOW_START = 0.1
+"""Seconds after which a start's thread counts as hanging and another takes its place."""
+GRACE = 1.0
+"""Seconds between SIGTERM and SIGKILL."""
+KILL_PATIENCE = 1.0
+"""Seconds after SIGKILL until what is still there counts as stuck."""
+DRAIN = 0.2
+"""Seconds after the end of the process in which its pipes are still read."""
+FAREWELL = 0.8
+"""Most seconds for ending everything when the agent is gone."""
+
+
+class Launcher:
+    """One event loop over the agent's socket, the runs' pipes and pidfds, and deadlines."""
+
+    def __init__(self, fd: int, agent: str, owner: int) -> None:
+        self._epoll = select.epoll()
+        self._channel = Channel(fd, self._epoll)
+        self._starts = Starts(agent, owner)
+        self._orphans = Orphans(self._epoll)
+        self._epoll.register(self._starts.wake, select.EPOLLIN)
+        self._runs: dict[str, Run] = {}
+        self._by_fd: dict[int, Run] = {}
+        self._timers: list[tuple[float, int, Run]] = []
+        self._serial = 0
+        self._blocked: dict[tuple[str, ...], str] = {}
+        """Commands of which a copy is stuck, and why: not tried again until it is gone."""
+
+    def serve(self) -> None:
+        """Work until the agent is gone; then end everything."""
+        self._channel.send(("ready", os.getpid()))
+        while self._turn():
+            pass
+        self._end_everything()
+
+    def _turn(self) -> bool:
+        """Wait, and handle what has happened. False when the agent is gone."""
+        for fd, mask in self._epoll.poll(self._wait()):
+            if fd == self._channel.fd:
+                if mask & select.EPOLLOUT:
+                    self._channel.flush()
+                if mask & ~select.EPOLLOUT and not self._receive():
+                    return False
+            elif fd == self._starts.wake:
+                for run, outcome in self._starts.take():
+                    self._on_start(run, outcome)
+            elif fd in self._orphans.pidfds:
+                self._clear_up("")
+            elif fd in self._by_fd:
+                self._on_run(self._by_fd[fd], fd)
+        now = time.monotonic()
+        while self._timers and self._timers[0][0] <= now:
+            when, _, run = heappop(self._timers)
+            if run.deadline == when:
+                self._on_deadline(run)
+        return True
+
+    def _wait(self) -> float | None:
+        """Seconds until the next deadline; ones that no longer count do not wake us."""
+        while self._timers and self._timers[0][2].deadline != self._timers[0][0]:
+            heappop(self._timers)
+        return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
+
+    def _at(self, run: Run, when: float | None) -> None:
+        run.deadline = when
+        if when is not None:
+            self._serial += 1
+            heappush(self._timers, (when, self._serial, run))
+
+    # ------------------------------------------------------------------ requests
+
+    def _receive(self) -> bool:
+        messages = self._channel.receive()
+        if messages is None:
+            return False
+        for message in messages:
+            match message:
+                case ("run", dict() as fields):
+                    self._begin(Run(**fields))
+                case ("cancel", str() as name):
+                    self._cancel(name)
+                case ("ping", number):
+                    self._channel.send(("pong", number))
+                case _:
+                    return False
+        return True
+
+    def _begin(self, run: Run) -> None:
+        why = self._blocked.get(run.argv)
+        if why is not None:
+            self._channel.send(("result", run.verdict_only("stuck", f"still there: {why}")))
+            return
+        self._runs[run.run] = run
+        self._at(run, run.since + min(SLOW_START, run.timeout))
+        self._starts.submit(run)
+
+    def _cancel(self, name: str) -> None:
+        run = self._runs.get(name)
+        if run is None or run.reported:
+            return
+        if run.phase == running.STARTING:
+            self._report(run, run.verdict_only("cancelled", "cancelled"))
+        elif run.phase != running.ENDED:
+            self._stop(run, "cancelled", "cancelled")
+
+    # ------------------------------------------------------------------ one run
+
+    def _on_start(self, run: Run, outcome: Child | NotStarted) -> None:
+        if isinstance(outcome, NotStarted):
+            self._report(run, run.verdict_only(outcome.status, outcome.reason))
+            self._finish(run)
+            return
+        run.child = outcome
+        run.phase = running.RUNNING
+        run.pipes = {outcome.out, outcome.err}
+        for fd in (outcome.out, outcome.err, outcome.pidfd):
+            self._by_fd[fd] = run
+            self._epoll.register(fd, select.EPOLLIN)
+        self._at(run, run.since + run.timeout)
+        if run.reported:
+            self._kill(run)
+
+    def _on_run(self, run: Run, fd: int) -> None:
+        """One of a run's descriptors is ready."""
+        if run.child is not None and fd == run.child.pidfd:
+            self._on_end(run)
+            return
+        if fd not in run.pipes:
+            return  # closed since the event was gathered
+        run.read(fd)
+        if fd not in run.pipes:
+            del self._by_fd[fd]
+        if run.phase == running.ENDED:
+            self._try_finish(run)
+        elif run.over_limit and run.verdict is None:
+            self._stop(run, "too_large", f"more than {run.output_limit} bytes on stdout")
+
+    def _on_end(self, run: Run) -> None:
+        """The process has ended: kill its group while its pid is still ours, then reap it."""
+        child = run.child
+        assert child is not None
+        if os.waitid(os.P_PIDFD, child.pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
+            return
+        _kill_group(child.pid, SIGKILL)
+        status = os.waitid(os.P_PIDFD, child.pidfd, os.WEXITED)
+        assert status is not None
+        del self._by_fd[child.pidfd]
+        os.close(child.pidfd)
+        run.settle(status)
+        if self._orphans.reap():
+            self._clear_up(run.run)
+        self._drain(run)
+        self._try_finish(run)
+
+    def _drain(self, run: Run) -> None:
+        """Take what is in the pipes now."""
+        before = list(run.pipes)
+        run.drain()
+        for fd in before:
+            if fd not in run.pipes:
+                del self._by_fd[fd]
+
+    def _on_deadline(self, run: Run) -> None:
+        if run.phase == running.STARTING:
+            self._on_slow_start(run)
+        elif run.phase == running.RUNNING:
+            run.verdict, run.reason = "timeout", f"did not end within {run.timeout:g} s"
+            run.phase = running.TERMINATING
+            assert run.child is not None
+            _kill_group(run.child.pid, SIGTERM)
+            self._at(run, time.monotonic() + GRACE)
+        elif run.phase == running.TERMINATING:
+            self._kill(run)
+        elif run.phase == running.KILLED:
+            assert run.child is not None
+            self._stick(run, f"process {run.child.pid} cannot be killed: {run.words}")
+        else:
+            self._try_finish(run)
+
+    def _on_slow_start(self, run: Run) -> None:
+        now = time.monotonic()
+        if run.taken and not run.set_aside:
+            run.set_aside = True
+            if not self._starts.set_aside():
+                self._channel.send(("full", "every starter thread hangs"))
+        if now < run.since + run.timeout:
+            wait = run.since + run.timeout if run.set_aside else now + SLOW_START
+            self._at(run, min(wait, run.since + run.timeout))
+        elif run.taken:
+            why = f"its start does not come back (a file system that hangs?): {run.words}"
+            self._stick(run, why)
+        else:
+            self._report(run, run.verdict_only("start_error", "no starter thread became free"))
+
+    def _stop(self, run: Run, verdict: str, reason: str) -> None:
+        """End a run from outside, at once."""
+        run.verdict, run.reason = verdict, reason
+        self._kill(run)
+
+    def _kill(self, run: Run) -> None:
+        assert run.child is not None
+        run.phase = running.KILLED
+        _kill_group(run.child.pid, SIGKILL)
+        self._at(run, time.monotonic() + KILL_PATIENCE)
+
+    def _stick(self, run: Run, why: str) -> None:
+        run.blocks = True
+        self._blocked[run.argv] = why
+        self._at(run, None)
+        self._report(run, run.verdict_only("stuck", why))
+
+    # ------------------------------------------------------------------ clearing up
+
+    def _clear_up(self, ending: str) -> None:
+        """Kill what ended runs have left; see which of them are over now."""
+        going = {name for name, run in self._runs.items() if run.phase != running.ENDED}
+        mains = {run.child.pid for name, run in self._runs.items() if name in going and run.child}
+        self._orphans.settle(going, mains, ending)
+        for run in [run for run in self._runs.values() if run.phase == running.ENDED]:
+            self._try_finish(run)
+
+    def _try_finish(self, run: Run) -> None:
+        """Finish an ended run when its pipes are at their end and nothing it left is there."""
+        assert run.ended is not None
+        now = time.monotonic()
+        left = self._orphans.left_by(run.run)
+        if run.pipes:
+            if now < run.ended + DRAIN:
+                self._at(run, run.ended + DRAIN)
+                return
+            self._drain(run)
+            for fd in run.pipes:
+                del self._by_fd[fd]
+            run.close_pipes()
+        if not left:
+            self._report(run, run.result())
+            self._finish(run)
+        elif now < run.ended + KILL_PATIENCE:
+            self._at(run, run.ended + KILL_PATIENCE)
+        elif not run.reported:
+            self._stick(run, f"it left process {left[0]}, which cannot be killed: {run.words}")
+
+    def _report(self, run: Run, fields: dict[str, Any]) -> None:
+        if not run.reported:
+            run.reported = True
+            self._channel.send(("result", fields))
+
+    def _finish(self, run: Run) -> None:
+        self._at(run, None)
+        self._runs.pop(run.run, None)
+        if run.blocks:
+            self._blocked.pop(run.argv, None)
+
+    def _end_everything(self) -> None:
+        end = time.monotonic() + FAREWELL
+        self._starts.closed = True
+        for run in self._runs.values():
+            if run.child is not None and run.phase != running.ENDED:
+                _kill_group(run.child.pid, SIGKILL)
+        while self._orphans.kill_all() and time.monotonic() < end:
+            time.sleep(0.005)
+
+
+def _kill_group(leader: int, number: int) -> None:
+    """Signal a process group whose leader has not been reaped: its number cannot be another's."""
+    try:
+        os.killpg(leader, number)
+    except OSError as error:
+        if error.errno not in {errno.ESRCH, errno.EPERM}:
+            raise
+
+
+def main() -> None:
+    """`launcher AGENT OWNER [USER]`: the agent's id, its user id, and whom to run probes as."""
+    agent, owner, *user = sys.argv[1:]
+    try:
+        set_up(agent, user[0] if user else None)
+    except SetupFault as fault:
+        Channel(LAUNCHER_FD, select.epoll()).send(("failed", str(fault)))
+        return
+    Launcher(LAUNCHER_FD, agent, int(owner)).serve()
+    os._exit(0)  # threads whose start hangs must not keep us
+
+
+if __name__ == "__main__":
+    main()

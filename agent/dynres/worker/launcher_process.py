@@ -1,0 +1,173 @@
+"""One launcher process as the agent sees it: started, pinged, and replaced when it fails."""
+
+import asyncio
+import fcntl
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from dynres.worker.frames import Decoder, FrameError, encode
+from dynres.worker.spawn import spawn
+
+PING: Final = 0.45
+"""Seconds between pings; after SILENT of them without a word the launcher is replaced."""
+SILENT: Final = 4
+READY: Final = 10.0
+"""Longest wait for a new launcher to be ready."""
+FAREWELL: Final = 1.5
+"""Longest wait for a launcher to end by itself with all it runs."""
+
+
+class LauncherFault(Exception):  # noqa: N818  (says why in words; caught and told as a reason)
+    """Why there is no launcher."""
+
+
+class LauncherProcess(asyncio.Protocol):
+    """One launcher, from its start to its end; `on_result` gets the fields of each result."""
+
+    def __init__(self, on_result: Callable[[dict[str, Any]], None]) -> None:
+        self.pid = 0
+        self._on_result = on_result
+        self._decoder = Decoder()
+        self._pidfd = -1
+        self._transport: asyncio.WriteTransport | None = None
+        loop = asyncio.get_running_loop()
+        self._ready: asyncio.Future[None] = loop.create_future()
+        self._over: asyncio.Future[str] = loop.create_future()
+        self._gone: asyncio.Future[None] = loop.create_future()
+        self._heard = False
+
+    async def start(self, key: str, user: str | None) -> None:
+        """Start it and wait until it takes requests. Raises LauncherFault, having ended it."""
+        ours, theirs = socket.socketpair()
+        try:
+            self.pid = _spawn(theirs.fileno(), key, user)
+        except OSError as error:
+            ours.close()
+            raise LauncherFault(f"the launcher does not start: {error.strerror}") from None
+        finally:
+            theirs.close()
+        self._pidfd = os.pidfd_open(self.pid)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(self._pidfd, self._reap)
+        ours.setblocking(False)
+        await loop.create_connection(lambda: self, sock=ours)
+        either: set[asyncio.Future[Any]] = {self._ready, self._over}
+        await asyncio.wait(either, timeout=READY, return_when=asyncio.FIRST_COMPLETED)
+        if not self._ready.done() or self._over.done():
+            silent = f"the launcher was not ready within {READY:g} s"
+            reason = self._over.result() if self._over.done() else silent
+            await self.end(at_once=True)
+            raise LauncherFault(reason)
+
+    async def watch(self) -> str:
+        """Ping it until it is over, silent or has no thread left; why it has to be replaced."""
+        silent = 0
+        while True:
+            await asyncio.wait({self._over}, timeout=PING)
+            if self._over.done():
+                return self._over.result()
+            # Counted in pings, not by the clock: when this process was held up itself, or the
+            # machine slept, the launcher is not to blame.
+            silent = 0 if self._heard else silent + 1
+            if silent >= SILENT:
+                return f"the launcher was silent for {PING * SILENT:.1f} s"
+            self._heard = False
+            self.send(("ping", silent))
+
+    async def end(self, *, at_once: bool) -> None:
+        """End it: by closing its socket, which ends all it runs first, or at once by SIGKILL."""
+        if self._transport is not None:
+            self._transport.abort()
+        if self.pid == 0:
+            return
+        if at_once:
+            self._kill()
+        done, _ = await asyncio.wait({self._gone}, timeout=FAREWELL)
+        if not done:
+            self._kill()
+            await asyncio.wait({self._gone}, timeout=FAREWELL)
+
+    def send(self, message: Any) -> None:
+        """Send one message; nothing happens when it is over."""
+        if self._transport is not None:
+            self._transport.write(encode(message))
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Asyncio: the socket is ours."""
+        assert isinstance(transport, asyncio.WriteTransport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        """Asyncio: bytes have come."""
+        self._heard = True
+        try:
+            for message in self._decoder.feed(data):
+                self._take(message)
+        except FrameError as error:
+            self._is_over(f"the launcher sent {error}")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Asyncio: the launcher has ended."""
+        self._is_over("the launcher ended")
+
+    def _take(self, message: Any) -> None:
+        match message:
+            case ("result", dict() as fields):
+                self._on_result(fields)
+            case ("ready", _) if not self._ready.done():
+                self._ready.set_result(None)
+            case ("failed" | "full", str() as reason):
+                self._is_over(reason)
+
+    def _is_over(self, reason: str) -> None:
+        if not self._over.done():
+            self._over.set_result(reason)
+
+    def _kill(self) -> None:
+        if self._pidfd < 0:
+            return
+        try:
+            signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        except OSError:
+            return  # it has ended, or is another user's: then its closed socket ends it
+
+    def _reap(self) -> None:
+        if os.waitid(os.P_PIDFD, self._pidfd, os.WEXITED | os.WNOHANG) is None:
+            return
+        asyncio.get_running_loop().remove_reader(self._pidfd)
+        os.close(self._pidfd)
+        self._pidfd = -1
+        self._is_over("the launcher ended")
+        self._gone.set_result(None)
+
+
+def _spawn(sock: int, key: str, user: str | None) -> int:
+    """Start a launcher that finds `sock` as descriptor 3; its pid. Raises OSError."""
+    argv = [sys.executable, "-I", "-m", "dynres.worker.launcher", key, str(os.geteuid())]
+    env = {
+        "PATH": os.defpath,
+        "LANG": "C.UTF-8",
+        "LC_ALL": "C.UTF-8",
+        "DYNRES_AGENT": key,
+        "DYNRES_LAUNCHER": "1",
+    }
+    null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
+    # Above the child's own numbers, so that none takes the place of another before its turn.
+    high = [_duplicate(fd, null) for fd in (null, null, 2, sock)]
+    try:
+        return spawn(sys.executable, argv + ([user] if user else []), env, high)
+    finally:
+        for fd in (null, *high):
+            os.close(fd)
+
+
+def _duplicate(fd: int, instead: int) -> int:
+    """A copy of `fd` (of `instead` where it is closed) above any number a child starts with."""
+    try:
+        return fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10)
+    except OSError:
+        return fcntl.fcntl(instead, fcntl.F_DUPFD_CLOEXEC, 10)

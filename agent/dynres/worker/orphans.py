@@ -1,0 +1,199 @@
+"""Finds and ends what runs leave behind: processes the launcher has adopted as a subreaper.
+
+A process whose parent ended becomes a child of the launcher's *main thread*; the runs' own
+processes are children of the starter threads. So one `waitid` limited to this thread tells,
+without looking through /proc, whether anything was left at all.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+_SIGKILL = 9
+_WNOTHREAD = 0x20000000
+_EXITED = os.WEXITED | os.WNOHANG | _WNOTHREAD
+
+RUN_MARK = b"DYNRES_RUN="
+AGENT_MARK = b"DYNRES_AGENT="
+LAUNCHER_MARK = b"DYNRES_LAUNCHER="
+
+
+class Orphan:
+    """An adopted process: whose it is, or whose it can be, and a pidfd once it was killed."""
+
+    __slots__ = ("owner", "pidfd", "suspects")
+
+    def __init__(self, owner: str | None, suspects: set[str]) -> None:
+        self.owner = owner
+        self.suspects = suspects
+        self.pidfd: int | None = None
+
+
+class Orphans:
+    """The adopted processes; dead ones are reaped, those without a run that goes on are killed."""
+
+    def __init__(self, epoll: select.epoll) -> None:
+        self._epoll = epoll
+        self._known: dict[int, Orphan] = {}
+        self.pidfds: set[int] = set()
+        """Readable in the epoll when a killed one has died: call `settle` then."""
+
+    def reap(self) -> bool:
+        """Reap the dead ones; whether any is alive."""
+        while True:
+            try:
+                gone = os.waitid(os.P_ALL, 0, _EXITED)
+            except ChildProcessError:
+                self._forget(list(self._known))
+                return False
+            if gone is None:
+                return True
+            self._forget([gone.si_pid])
+
+    def settle(self, going: Collection[str], mains: Collection[int], ending: str = "") -> None:
+        """Reap, look for new ones, and kill each whose run is not among `going`.
+
+        `mains`: pids of the runs' own processes. `ending`: the run that has just ended.
+        """
+        if not self.reap():
+            return
+        for pid in _children():
+            if pid not in self._known and pid not in mains:
+                self._meet(pid, going, ending)
+        for pid, orphan in self._known.items():
+            if orphan.owner is None:
+                orphan.suspects.intersection_update(going)
+                if not orphan.suspects:
+                    orphan.owner = ending
+            if orphan.owner is not None and orphan.owner not in going and orphan.pidfd is None:
+                self._kill(pid, orphan)
+        self.reap()
+
+    def left_by(self, run: str) -> list[int]:
+        """Pids that were charged to `run` and are still there."""
+        return [pid for pid, orphan in self._known.items() if orphan.owner == run]
+
+    def kill_all(self) -> bool:
+        """Kill every child there is, whoever's; whether any is left."""
+        for pid in _children():
+            os.kill(pid, _SIGKILL)
+        return self.reap()
+
+    def _meet(self, pid: int, going: Collection[str], ending: str) -> None:
+        environ = _environ(pid)
+        if _mark(environ, LAUNCHER_MARK) is not None:
+            return  # a start between its creation and its execution: still our own image
+        owner = _mark(environ, RUN_MARK)
+        if owner is not None and owner in going:
+            return  # looked at again when that run ends; it may be its main process just started
+        self._known[pid] = Orphan(owner, {*going, ending} if owner is None else set())
+
+    def _kill(self, pid: int, orphan: Orphan) -> None:
+        # Our own child and not reaped by anyone but us: the pid cannot have changed hands.
+        orphan.pidfd = os.pidfd_open(pid)
+        self.pidfds.add(orphan.pidfd)
+        self._epoll.register(orphan.pidfd, select.EPOLLIN)
+        os.kill(pid, _SIGKILL)
+
+    def _forget(self, pids: Collection[int]) -> None:
+        for pid in pids:
+            orphan = self._known.pop(pid, None)
+            if orphan is not None and orphan.pidfd is not None:
+                self.pidfds.discard(orphan.pidfd)
+                os.close(orphan.pidfd)
+
+
+def sweep(agent: str, patience: float) -> int:
+    """Kill what an earlier launcher of `agent` left, itself included; how many there were.
+
+    Looks at processes of this user only, and returns when they are gone, or after `patience` s.
+    """
+    end = time.monotonic() + patience
+    swept = 0
+    while True:
+        found = _kill_marked(agent)
+        swept += len(found)
+        _await_all(found, end)
+        if not found or time.monotonic() >= end:  # once more: one may have forked meanwhile
+            return swept
+
+
+def _kill_marked(agent: str) -> list[int]:
+    """Kill every process with the mark of `agent`; their pidfds."""
+    ours, user = os.getpid(), os.geteuid()
+    killed = []
+    for pid in _pids():
+        if pid == ours or _owner(pid) != user or _mark(_environ(pid), AGENT_MARK) != agent:
+            continue
+        try:
+            pidfd = os.pidfd_open(pid)
+            killed.append(pidfd)
+            # Looked at again now that the pidfd holds it: the pid may have changed hands.
+            if _mark(_environ(pid), AGENT_MARK) == agent:
+                _kill_held(pidfd)
+        except OSError:
+            continue  # gone already, or it has become another user's
+    return killed
+
+
+def _kill_held(pidfd: int) -> None:
+    import signal  # costs memory that only a launcher with something to sweep pays
+
+    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+
+
+def _await_all(pidfds: list[int], end: float) -> None:
+    for pidfd in pidfds:
+        poll = select.poll()
+        poll.register(pidfd, select.POLLIN)
+        poll.poll(max(0.0, end - time.monotonic()) * 1000)
+        os.close(pidfd)
+
+
+def _pids() -> list[int]:
+    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
+
+
+def _children() -> Iterator[int]:
+    """Our own children, by their parent in /proc/PID/stat."""
+    ours = b"%d" % os.getpid()
+    for pid in _pids():
+        try:
+            with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+                stat = file.read(512)
+        except OSError:
+            continue
+        # pid (name) state ppid …; the name may hold anything, blanks and parentheses too
+        if stat[stat.rfind(b")") + 2 :].split(b" ", 2)[1:2] == [ours]:
+            yield pid
+
+
+def _owner(pid: int) -> int | None:
+    try:
+        return os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116
+    except OSError:
+        return None
+
+
+def _environ(pid: int) -> bytes:
+    """The environment a process started with; empty when it cannot be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return b"\0" + file.read()
+    except OSError:
+        return b""
+
+
+def _mark(environ: bytes, name: bytes) -> str | None:
+    start = environ.find(b"\0" + name)
+    if start < 0:
+        return None
+    start += 1 + len(name)
+    end = environ.find(b"\0", start)
+    return os.fsdecode(environ[start : end if end >= 0 else None])

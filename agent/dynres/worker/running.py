@@ -1,0 +1,157 @@
+"""One run inside the launcher: its request, its process, its bounded output and how it ends."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from dynres.worker.launch_bounds import STDERR_KEPT
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from dynres.worker.starts import Child
+
+STARTING, RUNNING, TERMINATING, KILLED, ENDED = range(5)
+"""Phases. ENDED: the process is reaped; its pipes or what it left may still be there."""
+
+_CHUNK = 65536
+
+
+class Run:
+    """State of one run; the keyword arguments are the fields of a LaunchRequest."""
+
+    def __init__(
+        self,
+        *,
+        run: str,
+        argv: tuple[str, ...],
+        env: dict[str, str],
+        timeout: float,
+        cwd: str,
+        output_limit: int,
+        user: str | None,
+        nice: int,
+        memory: int | None,
+        cpu: float | None,
+        allow_unsafe: bool,
+        trusted: tuple[int, ...],
+    ) -> None:
+        self.run = run
+        self.argv = argv
+        self.env = env
+        self.timeout = timeout
+        self.cwd = cwd
+        self.output_limit = output_limit
+        self.user = user
+        self.nice = nice
+        self.memory = memory
+        self.cpu = cpu
+        self.allow_unsafe = allow_unsafe
+        self.trusted = trusted
+        self.started = time.clock_gettime(time.CLOCK_BOOTTIME)
+        self.since = time.monotonic()
+        self.phase = STARTING
+        self.deadline: float | None = None
+        """When the launcher looks at this run again (monotonic)."""
+        self.taken = False
+        """A starter has begun with it."""
+        self.set_aside = False
+        """Its starter does not come back soon and counts as hanging."""
+        self.reported = False
+        """The agent has been told; what remains is to clear up."""
+        self.blocks = False
+        """It is stuck, and its command is not tried again before it is over."""
+        self.verdict: str | None = None
+        """Why the run was ended from outside: timeout, too_large, cancelled."""
+        self.reason: str | None = None
+        self.child: Child | None = None
+        self.pipes: set[int] = set()
+        self.ended: float | None = None
+        self._exit: int | None = None
+        self._signal: int | None = None
+        self._stdout = bytearray()
+        self._stderr = bytearray()
+
+    @property
+    def words(self) -> str:
+        """The command as a person types it, cut short."""
+        text = " ".join(self.argv)
+        return text if len(text) <= 200 else text[:200] + "…"
+
+    def read(self, fd: int) -> bool:
+        """Take once what is in a pipe; False at its end, or when nothing is there."""
+        try:
+            data = os.read(fd, _CHUNK)
+        except BlockingIOError:
+            return False
+        except OSError:
+            data = b""
+        if not data:
+            self.pipes.discard(fd)
+            os.close(fd)
+            return False
+        assert self.child is not None
+        if fd == self.child.err:
+            self._stderr += data
+            del self._stderr[:-STDERR_KEPT]
+        elif not self.over_limit:
+            self._stdout += data[: self.output_limit + 1 - len(self._stdout)]
+        return True
+
+    @property
+    def over_limit(self) -> bool:
+        """Whether stdout was longer than allowed."""
+        return len(self._stdout) > self.output_limit
+
+    def drain(self) -> None:
+        """Take what is in the pipes now, at most one limit's worth more: the writers are gone."""
+        for fd in list(self.pipes):
+            left = 64
+            while left and self.read(fd):
+                left -= 1
+
+    def close_pipes(self) -> None:
+        """Read no further."""
+        for fd in self.pipes:
+            os.close(fd)
+        self.pipes.clear()
+
+    def settle(self, status: os.waitid_result) -> None:
+        """The process has ended: `status` says how."""
+        self.phase = ENDED
+        self.ended = time.monotonic()
+        if status.si_code == os.CLD_EXITED:
+            self._exit = status.si_status
+        else:
+            self._signal = status.si_status
+
+    def result(self) -> dict[str, Any]:
+        """The fields of a LaunchResult for a run whose process was started."""
+        if self.over_limit and self.verdict in {None, "timeout"}:
+            self.verdict = "too_large"
+            self.reason = f"more than {self.output_limit} bytes on stdout"
+        status = self.verdict
+        if status is None:
+            status = "exited" if self._signal is None else "signalled"
+        reason = self.reason
+        if status == "signalled":
+            reason = f"ended by signal {self._signal}"
+        return {
+            **self.verdict_only(status, reason),
+            "exit": self._exit,
+            "signal": self._signal,
+            "stdout": bytes(self._stdout[: self.output_limit]),
+            "stderr": bytes(self._stderr),
+        }
+
+    def verdict_only(self, status: str, reason: str | None) -> dict[str, Any]:
+        """The fields of a LaunchResult without any output."""
+        return {
+            "run": self.run,
+            "status": status,
+            "reason": reason,
+            "started": self.started,
+            "duration": (self.ended or time.monotonic()) - self.since,
+        }
