@@ -99,8 +99,9 @@ class Changes:
                     yield from self._new((host, resource), seen, value_line(host, resource, view))
         for pool in pools.pools:
             key = (pool.resource, f"pool {pool.instance}")
-            held = (pool.capacity, pool.free, pool.leased, pool.state)
-            yield from self._new(key, held, pool_line(pool))
+            held = (pool.capacity, pool.free, pool.leased, pool.state, pool.members)
+            if settled or pool.members:
+                yield from self._new(key, held, pool_line(pool))
 
     def _new(self, key: tuple[str, str], mark: object, line: str) -> Iterator[str]:
         if self._shown.get(key) != mark:
