@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -34,6 +35,9 @@ def main(arguments: list[str]) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGINT, signal.SIGTERM})
     options = _options(arguments)
+    # Each agent is a connection, and the usual soft limit is 1024.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     from dynres.controller.say import log_to_stderr
     from dynres.controller.server import serve
 

@@ -80,6 +80,16 @@ class Server:
         return Health(True, f"listening at {self._agents.endpoint} and {self._clients.endpoint}")
 
     @property
+    def endpoints(self) -> tuple[str, str]:
+        """Where agents and clients connect, ports resolved."""
+        return self._agents.endpoint, self._clients.endpoint
+
+    @property
+    def page(self) -> str | None:
+        """Where the metrics page is; None without one."""
+        return None if self._page is None else self._page.address
+
+    @property
     def status(self) -> str:
         """Where it listens, for the log and for systemd."""
         page = f", metrics at {self._page.address}" if self._page else ""

@@ -90,6 +90,8 @@ class Session(msgspec.Struct):
         missed = not report.full and (report.seq != self.seq + 1 or not self.complete)
         self.seq = report.seq
         self.complete = not missed
+        if report.full:
+            self.asked = float("-inf")  # the next gap is asked about at once
         return "gap" if missed else "taken"
 
 
