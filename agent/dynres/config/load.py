@@ -12,7 +12,7 @@ from dynres.config.faults import ConfigError
 from dynres.config.findings import Findings, in_order
 from dynres.config.folder import Folder
 from dynres.config.hostrows import read_host_file
-from dynres.config.model import Configuration, Place, Probe, Resource
+from dynres.config.model import Configuration, Host, Place, Probe, Resource
 from dynres.config.near import nearest
 from dynres.config.probes import build_probe
 from dynres.config.resources import DeclaredProbe, DeclaredResource, ResourceReader
@@ -57,6 +57,7 @@ class _Loader:
         self.resources: dict[str, DeclaredResource | None] = {}
         self.probes: dict[str, DeclaredProbe | None] = {}
         self.places: dict[tuple[str, str], Node] = {}
+        self.hosts: tuple[Host, ...] = ()
         self.whole = True
         """Every item had a name and the right shape: then what nothing uses can be told."""
 
@@ -68,7 +69,8 @@ class _Loader:
         hostfile = read_host_file(hosts, self.resources, self.findings) if hosts else None
         # A hosts.yaml that cannot be read has its fault: what its groups are nobody can tell.
         context = Context(hostfile, "agent" if listed and hosts is None else self.role)
-        given = frozenset(value.resource for host in context.hosts() for value in host.values)
+        rows = hostfile.hosts if hostfile else ()
+        given = frozenset(value.resource for host in rows for value in host.values)
         made, probes = self._build(Scope(context, self.findings, given))
         agent = controller = None
         if everything or self.role == "agent":
@@ -83,7 +85,7 @@ class _Loader:
         configuration = Configuration(
             resources=(*made, *self._builtins()),
             probes=(*probes, builtin.probe()),
-            hosts=context.hosts(),
+            hosts=self.hosts,
             groups=hostfile.groups if hostfile else {},
             listed=listed,
             agent=settings,
@@ -165,8 +167,9 @@ class _Loader:
             for entry in declared.shape.resourcemap or ():
                 scope.context.declare(entry.location)
                 scope.context.declare(entry.reporter)
+        self.hosts = scope.context.hosts()
         made = [reader.read(declared) for declared in right]
-        self.findings.add(check_host_values(made, scope.context.hosts(), scope.spelled))
+        self.findings.add(check_host_values(made, self.hosts, scope.spelled))
         return made, [*self._named_probes(reader), *reader.inline]
 
     def _named_probes(self, reader: ResourceReader) -> Iterator[Probe]:

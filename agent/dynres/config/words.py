@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from functools import lru_cache
 
 from dynres.config.covers import Cover
 from dynres.config.hosts import fold
 from dynres.config.model import Configuration, Entry, HostValue, Resource
 from dynres.value import Value, format_duration, format_value
 
+FOLDED = 10_000
+"""Most hosts that are folded: it takes a second."""
 SPELLED = 3
 """Most hosts that are named one by one; more are folded, as in `node[1-9]`."""
 
@@ -34,10 +37,17 @@ def reading(resource: Resource, given: Sequence[tuple[str, HostValue]] = ()) -> 
     return ". ".join(filter(None, (entries, own)))
 
 
+@lru_cache(64)
+def _fold(hosts: tuple[str, ...]) -> str:
+    return fold(hosts)
+
+
 def join(hosts: Sequence[str]) -> str:
     """`host1 and host2`; more than three folded: `node[1-9]`."""
+    if len(hosts) > FOLDED:
+        return f"{_fold(tuple(hosts[:SPELLED]))} and {len(hosts) - SPELLED} more hosts"
     if len(hosts) > SPELLED:
-        return fold(hosts)
+        return _fold(tuple(hosts))
     return f"{', '.join(hosts[:-1])} and {hosts[-1]}" if len(hosts) > 1 else "".join(hosts)
 
 
