@@ -18,6 +18,7 @@ from dynres.wire.link import LinkError
 from dynres.worker.agent import Agent
 from dynres.worker.claim import Claim, ClaimError
 from dynres.worker.files import Reader
+from dynres.worker.launcher_client import LauncherError
 from dynres.worker.local import Answer, LocalServer
 from dynres.worker.once import once
 from dynres.worker.options import AgentOptions
@@ -73,7 +74,10 @@ async def _serve(options: AgentOptions, reader: Reader) -> int:
         stack.callback(claim.release)
         runner = Runner(str(claim.socket), settings.path)
         stack.push_async_callback(runner.close)
-        await runner.start()
+        try:
+            await runner.start()
+        except (LauncherError, OSError) as error:
+            raise StartError(f"the helper processes cannot be started: {error}") from error
         async with asyncio.TaskGroup() as group:
             agent = Agent(host, configuration, runner, group.create_task)
             stack.callback(agent.disconnect)
