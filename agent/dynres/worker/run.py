@@ -130,7 +130,8 @@ class Runner:
         """The user to ask for (None: no change) and the account that this means."""
         wanted = spec.probe.user or spec.default_user
         if wanted is not None:
-            return wanted, await self._accounts.find(wanted)
+            account = await self._accounts.find(wanted)
+            return None if account.uid == os.geteuid() else wanted, account
         if os.geteuid() != 0:
             return None, await self._accounts.find(None)
         for name in SERVICE_USERS:
