@@ -19,7 +19,7 @@ from dynres.worker.launch_bounds import LAUNCHER_FD
 from dynres.worker.launcher_setup import SetupFault, set_up
 from dynres.worker.orphans import Orphans
 from dynres.worker.running import Run
-from dynres.worker.starts import Child, NotStarted, Starts
+from dynres.worker.starts import MOST_STARTERS, Child, NotStarted, Starts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SIGTERM, SIGKILL = 15, 9
 
-SLOW_START = 0.1
+SLOW_START = 0.2
 """Seconds after which a start's thread counts as hanging and another takes its place."""
 GRACE = 1.0
 """Seconds between SIGTERM and SIGKILL."""
@@ -52,6 +52,8 @@ class Launcher:
         self._by_fd: dict[int, Run] = {}
         self._timers: list[tuple[float, int, Run]] = []
         self._serial = 0
+        self._hanging = 0
+        """Threads whose start has not come back at its timeout."""
         self._blocked: dict[tuple[str, ...], str] = {}
         """Commands of which a copy is stuck, and why: not tried again until it is gone."""
 
@@ -135,6 +137,8 @@ class Launcher:
     # ------------------------------------------------------------------ one run
 
     def _on_start(self, run: Run, outcome: Child | NotStarted) -> None:
+        if run.blocks:
+            self._hanging -= 1
         if isinstance(outcome, NotStarted):
             self._report(run, run.verdict_only(outcome.status, outcome.reason))
             self._finish(run)
@@ -207,17 +211,19 @@ class Launcher:
             self._try_finish(run)
 
     def _on_slow_start(self, run: Run) -> None:
-        now = time.monotonic()
-        if run.taken and not run.set_aside:
+        now, end = time.monotonic(), run.since + run.timeout
+        if run.taken is not None and not run.set_aside and now >= run.taken + SLOW_START:
             run.set_aside = True
-            if not self._starts.set_aside():
-                self._channel.send(("full", "every starter thread hangs"))
-        if now < run.since + run.timeout:
-            wait = run.since + run.timeout if run.set_aside else now + SLOW_START
-            self._at(run, min(wait, run.since + run.timeout))
-        elif run.taken:
+            self._starts.set_aside()
+        if now < end:
+            again = end if run.set_aside else (run.taken or now) + SLOW_START
+            self._at(run, min(again, end))
+        elif run.taken is not None:
             why = f"its start does not come back (a file system that hangs?): {run.words}"
             self._stick(run, why)
+            self._hanging += 1
+            if self._hanging == MOST_STARTERS:
+                self._channel.send(("full", "the start hangs in every thread of the launcher"))
         else:
             self._report(run, run.verdict_only("start_error", "no starter thread became free"))
 

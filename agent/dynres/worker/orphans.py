@@ -73,17 +73,22 @@ class Orphans:
                     orphan.owner = ending
             if orphan.owner is not None and orphan.owner not in going and orphan.pidfd is None:
                 self._kill(pid, orphan)
-        self.reap()
+        # Not reaped here: each that dies wakes us, and what it leaves is looked for then.
 
     def left_by(self, run: str) -> list[int]:
         """Pids that were charged to `run` and are still there."""
         return [pid for pid, orphan in self._known.items() if orphan.owner == run]
 
     def kill_all(self) -> bool:
-        """Kill every child there is, whoever's; whether any is left."""
+        """Kill every child of this process, whoever's, and reap; whether any is left."""
         for pid in _children():
-            os.kill(pid, _SIGKILL)
-        return self.reap()
+            _try_kill(pid)
+        while True:
+            try:
+                if os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG) is None:
+                    return True
+            except ChildProcessError:
+                return False
 
     def _meet(self, pid: int, going: Collection[str], ending: str) -> None:
         environ = _environ(pid)
@@ -96,10 +101,13 @@ class Orphans:
 
     def _kill(self, pid: int, orphan: Orphan) -> None:
         # Our own child and not reaped by anyone but us: the pid cannot have changed hands.
-        orphan.pidfd = os.pidfd_open(pid)
+        _try_kill(pid)
+        try:
+            orphan.pidfd = os.pidfd_open(pid)
+        except OSError:
+            return  # no descriptor left: tried again when the next run ends
         self.pidfds.add(orphan.pidfd)
         self._epoll.register(orphan.pidfd, select.EPOLLIN)
-        os.kill(pid, _SIGKILL)
 
     def _forget(self, pids: Collection[int]) -> None:
         for pid in pids:
@@ -107,6 +115,13 @@ class Orphans:
             if orphan is not None and orphan.pidfd is not None:
                 self.pidfds.discard(orphan.pidfd)
                 os.close(orphan.pidfd)
+
+
+def _try_kill(pid: int) -> None:
+    try:
+        os.kill(pid, _SIGKILL)
+    except OSError:
+        return  # it has become another user's: nothing more can be done
 
 
 def sweep(agent: str, patience: float) -> int:

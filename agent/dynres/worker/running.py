@@ -55,8 +55,8 @@ class Run:
         self.phase = STARTING
         self.deadline: float | None = None
         """When the launcher looks at this run again (monotonic)."""
-        self.taken = False
-        """A starter has begun with it."""
+        self.taken: float | None = None
+        """When a starter began with it (monotonic)."""
         self.set_aside = False
         """Its starter does not come back soon and counts as hanging."""
         self.reported = False

@@ -79,14 +79,11 @@ class Starts:
         if self._threads < min(STARTERS, self._pending):
             self._add_thread()
 
-    def set_aside(self) -> bool:
-        """One start is hanging: let another thread take its place. False: there is none left."""
+    def set_aside(self) -> None:
+        """One start hangs: let another thread take its place, up to the bound."""
         self._aside += 1
-        if self._threads - self._aside >= STARTERS:
-            return True
-        if self._threads < MOST_STARTERS:
+        if self._threads - self._aside < STARTERS and self._threads < MOST_STARTERS:
             self._add_thread()
-        return self._threads > self._aside
 
     @property
     def pending(self) -> int:
@@ -116,7 +113,7 @@ class Starts:
     def _work(self) -> None:
         while True:
             run = self._queue.get()
-            run.taken = True
+            run.taken = time.monotonic()
             outcome = (
                 NotStarted("cancelled", "") if run.reported or self.closed else self._start(run)
             )
