@@ -261,6 +261,17 @@ async def test_after_a_sigkill_nothing_is_left_and_a_new_agent_starts_at_once(st
 
 
 @with_stub
+async def test_every_probe_ends_with_the_agent_even_by_sigkill(stub, home, start):
+    marker = uuid4().hex
+    write(home, HANGS.format(marker=marker))
+    agent = start()
+    await agent.until(lambda: marked(marker))
+    agent.send(signal.SIGKILL)
+    await agent.ended()
+    await agent.until(lambda: not marked(marker), 5.0)
+
+
+@with_stub
 async def test_a_stop_ends_every_probe(stub, home, start):
     marker = uuid4().hex
     write(home, HANGS.format(marker=marker))
