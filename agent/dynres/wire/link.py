@@ -24,7 +24,7 @@ LARGEST_MESSAGE: Final = 16 * 2**20
 """Bytes; a full report of 10,000 resources has about 1 MB."""
 DRAIN: Final = 64
 """Messages taken in one go, so that timers and other sockets get their turn."""
-CONNECT_TIME: Final = 4.0
+CONNECT_TIME: Final = 2.5
 """Seconds for the connections of one request to all its endpoints, however long it may take."""
 
 
