@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -117,6 +118,15 @@ def test_an_unreachable_controller_is_said_within_5_seconds_with_exit_code_111(d
     assert error["code"] == "unreachable"
     assert NOWHERE in error["message"]
     assert "--controller" in error["message"]
+
+
+def test_a_controller_that_accepts_and_is_silent_is_said_within_5_seconds_too(dynres):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        done = dynres(
+            "hosts", "--controller", f"tcp://127.0.0.1:{silent.getsockname()[1]}", timeout=5
+        )
+    assert done.returncode == 111
+    assert "no controller answers" in done.stderr
 
 
 def test_the_environment_names_the_controllers(dynres):

@@ -1,11 +1,13 @@
 """What a person sees of the tables, from views made by hand."""
 
 from decimal import Decimal
+from io import StringIO
 
 import pytest
+from rich.console import Console
 
 from dynres.cli.hosts import hosts_table
-from dynres.cli.live import Changes, pool_line, value_line
+from dynres.cli.live import Changes, Screen, fitting, pool_line, value_line
 from dynres.cli.output import fault_line, printable
 from dynres.cli.pools import amount_text, bar, pools_table
 from dynres.cli.table import Cell, Table, plain_lines
@@ -131,6 +133,8 @@ def test_a_run_time_keeps_its_fractions():
 
 def test_a_source_says_where_the_value_comes_from():
     assert source_text(PROBED) == "probe dynres1 on host1"
+    assert source_text(PROBED, "host1") == "probe dynres1"
+    assert source_text(PROBED, "host2") == "probe dynres1 on host1"
     assert source_text(STATIC) == "static resources.yaml:22:9"
     fallback = Source(kind="on_failure", probe="p", reporter="h")
     assert source_text(fallback) == "on_failure probe p on h"
@@ -228,6 +232,34 @@ def test_a_line_for_a_static_value_names_its_file_and_a_pool_its_members():
     static = value("el9", age=None, source=STATIC)
     assert value_line("host1", "os", static) == "host1 os = el9 (static resources.yaml:22:9)"
     assert pool_line(pool()) == "pool iris: 98 of 100 free for host[1-2] (resources.yaml:31:9)"
+
+
+def test_the_live_view_shows_as_many_values_as_fit_and_always_the_pools():
+    many = one_host(**{f"r{number}": value(float(number)) for number in range(100)})
+    for height in (12, 24, 60, 200):
+        terminal = Console(width=80, height=height, file=StringIO(), color_system=None)
+        terminal.print(fitting(terminal, ["head"], many, PoolsView(pools=(pool(),)), ["a: note"]))
+        lines = terminal.file.getvalue().splitlines()
+        assert len(lines) < height
+        assert len(lines) >= min(height - 1, 100)
+        assert sum(line.startswith("iris ") for line in lines) == 1
+        assert lines[-1] == "a: note"
+
+
+def test_a_log_line_below_the_live_view_never_takes_two_lines():
+    terminal = Console(width=40, height=30, file=StringIO(), color_system=None)
+    note = "agent: " + "x" * 100
+    terminal.print(fitting(terminal, [], one_host(a=value(1.0)), PoolsView(pools=()), [note]))
+    lines = terminal.file.getvalue().splitlines()
+    assert lines[-1].startswith("agent: xxx")
+    assert len(lines[-1]) <= 40
+
+
+def test_what_goes_as_it_should_is_not_noted_below_the_live_view():
+    display = Screen([])
+    for line in ("INFO: registered", "2026-11-30 10:00:00,1 INFO x", "DEBUG y", "WARNING: z", "w"):
+        display.log("agent", line)
+    assert list(display._notes) == ["agent: WARNING: z", "agent: w"]
 
 
 def test_a_fault_reads_the_same_from_its_json_as_from_its_own_text():

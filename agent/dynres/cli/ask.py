@@ -9,8 +9,9 @@ from dynres.cli.output import CommandError, Exit
 if TYPE_CHECKING:
     from dynres.client import Client
 
-TIMEOUT: Final = 4.0
-"""Seconds for an answer; with our own start-up, an unreachable controller is said within 5 s."""
+TIMEOUT: Final = 30.0
+"""Seconds for an answer, which may be the table of a large cluster. That no controller is there
+is found out by the connection, in 2.5 s, so that it is said within 5."""
 _USAGE: Final = frozenset({"usage", "config"})
 
 

@@ -1,5 +1,6 @@
 """What `dynres up` shows: a live table in a terminal, and lines where there is none."""
 
+import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, Self
@@ -11,10 +12,13 @@ from dynres.cli.words import NONE, STATE_STYLES, age_text, source_text, value_te
 from dynres.wire.views import PoolsView, PoolView, ValuesView, ValueView
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
 SETTLED = 5.0
 """Seconds from the start after which a value that is still not there is worth a line."""
+
+_ROUTINE = re.compile(r"^(\S+ \S+ )?(DEBUG|INFO)\b")
+"""A log line that needs nobody's attention."""
 
 VALUE_COLUMNS = ("HOST", "RESOURCE", "VALUE", "UNIT", "STATE", "AGE", "SOURCE")
 POOL_COLUMNS = ("POOL", "MEMBERS", "CAPACITY", "LEASED", "FREE", "USE", "UNIT", "STATE")
@@ -31,14 +35,20 @@ def value_row(host: str, resource: str, view: ValueView) -> Row:
         Cell(view.unit or NONE),
         Cell(state, style),
         Cell(age_text(view.age)),
-        Cell(source_text(view.source), "dim"),
+        Cell(source_text(view.source, host), "dim"),
     )
+
+
+def pool_name(pool: PoolView) -> str:
+    """Its resource, and which of several instances it is."""
+    one = pool.resource == pool.instance
+    return pool.resource if one else f"{pool.resource} {pool.instance}"
 
 
 def pool_row(pool: PoolView) -> Row:
     """The cells of one pool."""
     return (
-        Cell(pool.resource if pool.resource == pool.instance else pool.instance, "bold"),
+        Cell(pool_name(pool), "bold"),
         Cell(members_text(pool.members)),
         Cell(amount_text(pool.capacity)),
         Cell(amount_text(pool.leased)),
@@ -62,26 +72,42 @@ def pools_table(view: PoolsView) -> Table:
 
 
 def screen(
-    head: Sequence[str], values: ValuesView, pools: PoolsView, notes: Sequence[str], height: int
+    head: Sequence[str], values: ValuesView, pools: PoolsView, notes: Sequence[str], rows: int
 ) -> "RenderableType":
-    """The whole live view, with as many values as `height` lines hold."""
+    """The whole live view with the first `rows` values."""
     from rich.console import Group
     from rich.text import Text
 
-    below = pools_table(pools)
-    used = len(head) + len(notes) + (len(below.rows) + 5 if below.rows else 1) + 5
-    table = values_table(values)
-    room = max(height - used, 3)
-    rows = table.rows[:room]
-    more = len(table.rows) - len(rows)
-    parts: list[RenderableType] = [Text(line, overflow="fold") for line in head]
-    parts.append(rich_table(table._replace(rows=rows)))
-    if more:
+    table, below = values_table(values), pools_table(pools)
+    parts: list[RenderableType] = [Text(line, overflow="fold") for line in (*head, "")]
+    parts.append(rich_table(table._replace(rows=table.rows[:rows])))
+    if len(table.rows) > rows:
+        more = len(table.rows) - rows
         parts.append(Text(f"… and {more} more, which `dynres values` shows", style="dim"))
     if below.rows:
-        parts.append(rich_table(below))
-    parts.extend(Text(printable(note), style="yellow") for note in notes)
+        parts += [Text(""), rich_table(below)]
+    if notes:
+        parts.append(Text(""))
+    said = (printable(note) for note in notes)
+    parts.extend(Text(note, style="yellow", no_wrap=True, overflow="ellipsis") for note in said)
     return Group(*parts)
+
+
+def fitting(
+    terminal: "Console",
+    head: Sequence[str],
+    values: ValuesView,
+    pools: PoolsView,
+    notes: Sequence[str],
+) -> "RenderableType":
+    """The live view with as many values as the terminal has lines for, and at least one."""
+    rows = sum(len(host.values) for host in values.hosts.values())
+    while True:
+        whole = screen(head, values, pools, notes, rows)
+        over = len(terminal.render_lines(whole, pad=False)) - (terminal.size.height - 1)
+        if over <= 0 or rows <= 1:
+            return whole
+        rows = max(1, min(rows - 1, rows - over))
 
 
 class Changes:
@@ -121,10 +147,9 @@ def value_line(host: str, resource: str, view: ValueView) -> str:
 
 def pool_line(pool: PoolView) -> str:
     """`pool RESOURCE INSTANCE: 98 of 100 unit free for MEMBERS (source)`."""
-    name = pool.resource if pool.resource == pool.instance else f"{pool.resource} {pool.instance}"
     unit = f" {pool.unit}" if pool.unit else ""
     amounts = f"{amount_text(pool.free)} of {amount_text(pool.capacity)}{unit} free"
-    return f"pool {name}: {amounts} for {members_text(pool.members)} ({pool.source})"
+    return f"pool {pool_name(pool)}: {amounts} for {members_text(pool.members)} ({pool.source})"
 
 
 class Display(Protocol):
@@ -173,7 +198,7 @@ class Screen:
         from rich.live import Live
 
         self._head = tuple(head)
-        self._notes: deque[str] = deque(maxlen=3)
+        self._notes: deque[str] = deque(maxlen=2)
         self._console = console()
         self._live = Live(console=self._console, auto_refresh=False)
 
@@ -186,11 +211,11 @@ class Screen:
 
     def show(self, values: ValuesView, pools: PoolsView, since: float) -> None:
         """Draw everything."""
-        height = self._console.size.height
-        whole = screen(self._head, values, pools, tuple(self._notes), height)
+        whole = fitting(self._console, self._head, values, pools, tuple(self._notes))
         with writing():
             self._live.update(whole, refresh=True)
 
     def log(self, name: str, text: str) -> None:
-        """Keep it for the next drawing."""
-        self._notes.append(f"{name}: {text}")
+        """Keep it for the next drawing; what goes as it should is what the table shows."""
+        if not _ROUTINE.search(text):
+            self._notes.append(f"{name}: {text}")

@@ -41,16 +41,17 @@ def plain_lines(table: Table) -> Iterable[str]:
         yield "  ".join(t.rjust(w) if r else t.ljust(w) for t, w, r in cells).rstrip()
 
 
-def rich_table(table: Table, title: str | None = None) -> "RichTable":
+def rich_table(table: Table) -> "RichTable":
     """The table for a terminal; long text is folded, never cut off."""
-    from rich.box import SIMPLE_HEAD
     from rich.table import Table as RichTable
     from rich.text import Text
 
-    shown = RichTable(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    shown = RichTable(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold dim")
     for name in table.columns:
-        justify = "right" if name in table.right else "left"
-        shown.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
+        if name in table.right:
+            shown.add_column(name, justify="right", overflow="fold")
+        else:
+            shown.add_column(name, overflow="fold")
     for row in table.rows:
         shown.add_row(*(Text(printable(cell.text), style=cell.style) for cell in row))
     return shown

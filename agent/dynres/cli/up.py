@@ -57,9 +57,9 @@ def agent_arguments(config: Path, ports: Ports, host: str | None) -> tuple[str, 
 def headlines(config: Path, ports: Ports, runtime: Path) -> tuple[str, ...]:
     """What runs, and how to ask it from another terminal."""
     return (
-        f"dynres up: controller and agent with {config}, on temporary state; Ctrl-C ends both",
-        f"  metrics  http://127.0.0.1:{ports.controller_page}/metrics (controller)"
-        f"  http://127.0.0.1:{ports.agent_page}/metrics (agent)",
+        f"dynres up: controller and agent with {config}; Ctrl-C ends both",
+        f"  metrics  http://127.0.0.1:{ports.controller_page}/metrics (controller)",
+        f"           http://127.0.0.1:{ports.agent_page}/metrics (agent)",
         f"  ask      DYNRES_CONTROLLER=tcp://127.0.0.1:{ports.clients} dynres values",
         f"  agent    DYNRES_RUNTIME={runtime} dynres status",
     )

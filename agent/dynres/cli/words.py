@@ -41,12 +41,15 @@ def run_time_text(seconds: float | None) -> str:
     return format_duration(round(seconds, 2 if seconds >= 1 else 4)) if seconds else "0s"
 
 
-def source_text(source: Source) -> str:
-    """Where a value comes from: `static FILE:LINE:COLUMN`, `probe NAME on HOST`, …"""
+def source_text(source: Source, host: str | None = None) -> str:
+    """Where a value comes from: `static FILE:LINE:COLUMN`, `probe NAME on HOST`, …
+
+    Where a view is narrow, `host` is the one that it is about, which need not be named again.
+    """
     if source.kind in {"probe", "on_failure"}:
         words = [source.kind.replace("probe", ""), "probe", source.probe or "?"]
-        where = f" on {source.reporter}" if source.reporter else ""
-        return " ".join(filter(None, words)) + where
+        there = source.reporter and source.reporter != host
+        return " ".join(filter(None, words)) + (f" on {source.reporter}" if there else "")
     return f"{source.kind} {source.place}" if source.place else source.kind
 
 
