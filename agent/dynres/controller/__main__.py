@@ -1,16 +1,19 @@
 """`python -m dynres.controller`: the controller as a process."""
 
-import argparse
-import asyncio
-import resource
 import signal
 import sys
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dynres.controller.options import ControllerOptions
+if TYPE_CHECKING:
+    from dynres.controller.options import ControllerOptions
 
 
-def _options(arguments: list[str]) -> ControllerOptions:
+def _options(arguments: list[str]) -> "ControllerOptions":
+    import argparse
+    from pathlib import Path
+
+    from dynres.controller.options import ControllerOptions
+
     parser = argparse.ArgumentParser(prog="dynres controller", allow_abbrev=False)
     parser.add_argument("--config", type=Path, default=Path("/etc/dynres"), metavar="DIR")
     parser.add_argument("--listen", metavar="ADDR")
@@ -31,16 +34,21 @@ def _options(arguments: list[str]) -> ControllerOptions:
 
 def main(arguments: list[str]) -> int:
     """Run the controller until a signal ends it; the exit status."""
-    # A reload that is asked for during the start comes after it: the loop takes the signals.
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    # Before anything else: a reload that is asked for during the start must not kill, it comes
+    # after it. The loop takes the signals when it is there.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGINT, signal.SIGTERM})
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     options = _options(arguments)
-    # Each agent is a connection, and the usual soft limit is 1024.
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+    import asyncio
+    import resource
+
     from dynres.controller.say import log_to_stderr
     from dynres.controller.server import serve
 
+    # Each agent is a connection, and the usual soft limit is 1024.
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     log_to_stderr()
     return asyncio.run(serve(options))
 

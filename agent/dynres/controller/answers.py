@@ -8,9 +8,9 @@ import msgspec
 from dynres.config.model import Resource
 from dynres.config.names import AmbiguousError, host_key
 from dynres.config.near import nearest
+from dynres.controller.amounts import Amounts, amounts
 from dynres.controller.core import Core
 from dynres.controller.distribution import Instance
-from dynres.controller.pools import Amounts, amounts
 from dynres.controller.resvals import DIFFERS, FRESH, STALE, Cell
 from dynres.controller.session import Session
 from dynres.controller.shared import NO_REPORTER, Shared

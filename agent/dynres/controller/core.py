@@ -123,7 +123,7 @@ class Core:
         return self._after(self.registry.gone(peer, now), now)
 
     def tick(self, now: float) -> list[Output]:
-        """Time has passed. After a stall of our own, what agents have sent meanwhile comes first."""
+        """Time has passed; after a stall of our own, what agents sent meanwhile comes first."""
         stalled = now - self._ticked > STALL
         self._ticked = now
         if stalled:

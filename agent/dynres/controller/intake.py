@@ -4,7 +4,7 @@ from math import isfinite
 from typing import Final, Literal, NamedTuple
 
 from dynres.config.model import Resource
-from dynres.controller.pools import amount_fault
+from dynres.controller.amounts import amount_fault
 from dynres.controller.resvals import ABSENT, Origin, Resvals
 from dynres.controller.session import Session, measured_at
 from dynres.controller.shared import Shared, SharedTable
