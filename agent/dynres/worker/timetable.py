@@ -11,7 +11,7 @@ from hashlib import blake2b
 from math import floor
 from typing import Final, Literal
 
-SPREAD: Final = 2.5
+SPREAD: Final = 1.0
 """First runs are spread over min(interval, SPREAD) seconds after the start."""
 
 After = Literal["ok", "failed", "not_here"]
