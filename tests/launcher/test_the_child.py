@@ -1,5 +1,6 @@
 """PROBES, Isolation: what a probe's process gets, and what it never gets."""
 
+import asyncio
 import os
 from uuid import uuid4
 
@@ -43,7 +44,8 @@ def test_an_inheritable_descriptor_of_the_agent_is_not_inherited():
 
 def test_signals_have_default_dispositions_and_none_is_blocked():
     status = dict(line.split(":\t") for line in lines(request("/bin/cat", "/proc/self/status")))
-    assert int(status["SigIgn"], 16) == int(status["SigBlk"], 16) == 0
+    internal = 1 << 31 | 1 << 32  # 32 and 33 belong to the C library, which always hands them on so
+    assert int(status["SigIgn"], 16) & ~internal == int(status["SigBlk"], 16) == 0
 
 
 def test_it_is_a_session_and_a_group_of_its_own_in_folder_root_with_umask_022():
@@ -106,13 +108,11 @@ def test_limits_and_errors_hold_for_another_user_too():
     first, second = with_launcher(runs)
     assert first.stdout == b"102400\nnobody\n"
     assert second.status == "start_error"
-    assert second.reason == "`nice: -5` is not allowed here (Permission denied): nice"
+    assert second.reason == "`nice: -5` is not allowed here (Permission denied)"
 
 
 def test_many_probes_under_limits_at_once_do_not_mix_them_up():
     async def runs(client):
-        import asyncio
-
         asked = [shell("ulimit -v", memory=n << 20, run=f"r{n}") for n in range(100, 140)]
         return await asyncio.gather(*(client.run(one) for one in asked))
 

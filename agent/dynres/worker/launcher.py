@@ -212,7 +212,7 @@ class Launcher:
 
     def _on_slow_start(self, run: Run) -> None:
         now, end = time.monotonic(), run.since + run.timeout
-        if run.taken is not None and not run.set_aside and now >= run.taken + SLOW_START:
+        if run.taken is not None and not run.set_aside and now >= min(end, run.taken + SLOW_START):
             run.set_aside = True
             self._starts.set_aside()
         if now < end:

@@ -11,6 +11,7 @@ import _thread
 import errno
 import os
 import resource
+import time
 
 from dynres.worker.spawn import spawn as spawn_plain
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 _SIGKILL = 9
+_LOOKS = 1000
 _FOLDERS = ("/dev/shm", "/run", "/tmp", "/var/tmp")
 
 
@@ -59,7 +61,7 @@ class Limits:
 
 def _refused(name: str, value: int, error: Exception) -> OSError:
     code = error.errno if isinstance(error, OSError) and error.errno else errno.EPERM
-    return OSError(code, f"`{name}: {value}` is not allowed here ({os.strerror(code)})", name)
+    return OSError(code, f"`{name}: {value}` is not allowed here ({os.strerror(code)})")
 
 
 def spawn(
@@ -121,6 +123,7 @@ class _Hold:
         self.ready = _Fifo()
         self.fault: OSError | None = None
         self._limits = limits
+        self._freed = False
         self._done = _thread.allocate_lock()
         self._done.acquire()
 
@@ -143,6 +146,7 @@ class _Hold:
 
     def release(self) -> None:
         """After the start: free a thread that waits for a child which never came, or died."""
+        self._freed = True
         flags = os.O_RDWR | os.O_CLOEXEC  # never waits
         freed = [os.open(fifo.path, flags) for fifo in (self.arrived, self.ready)]
         self._done.acquire()
@@ -155,9 +159,18 @@ class _Hold:
         os.close(self.ready.fd)
 
     def _held(self) -> int | None:
-        """The process that has our first FIFO open as descriptor 0; newest first."""
+        """The process that has our first FIFO open as descriptor 0."""
+        # Its `open` frees ours a moment before its descriptor can be seen.
+        for _ in range(_LOOKS):
+            pid = self._look()
+            if pid is not None or self._freed:
+                return pid
+            time.sleep(0.001)
+        return None
+
+    def _look(self) -> int | None:
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
-        for pid in sorted(pids, reverse=True):
+        for pid in sorted(pids, reverse=True):  # the newest first
             try:
                 if os.readlink(f"/proc/{pid}/fd/0").startswith(self.arrived.name):  # noqa: PTH115
                     return pid

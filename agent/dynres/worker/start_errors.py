@@ -10,7 +10,9 @@ import stat
 def explain(error: OSError, path: str, cwd: str) -> str:
     """The reason why `path` did not start in `cwd`; looks at the files to tell cases apart."""
     code = error.errno or 0
-    if error.filename is not None and error.filename != path:
+    if error.filename is None:
+        return _WORDS.get(code, error.strerror)
+    if error.filename != path:
         return f"{error.strerror}: {error.filename}"
     in_folder = _folder_fault(cwd)
     if in_folder and code in {errno.ENOENT, errno.EACCES, errno.ENOTDIR}:
