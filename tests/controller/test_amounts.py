@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynres.config.model import Place
+from dynres.controller.amounts import amount_fault, amounts, measured_amount
 from dynres.controller.distribution import Instance
-from dynres.controller.pools import amount_fault, amounts, measured_amount
 
 PLACE = Place("resources.yaml", 1, 1)
 
