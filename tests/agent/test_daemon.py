@@ -4,6 +4,7 @@ import socket
 import urllib.error
 import urllib.request
 from contextlib import contextmanager
+from pathlib import Path
 from uuid import uuid4
 
 from agent_process import AgentProcess, marked
@@ -106,6 +107,8 @@ async def test_the_agent_registers_reports_and_ends_cleanly(stub, home, start):
     await stub.until(lambda: {"mem", "ut", "r15s"} <= stub.values.keys())
     status = await agent.ask("status")
     assert status["pid"] == agent.pid
+    assert len(stub.hellos[0].session) == 16
+    assert stub.hellos[0].boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     assert [c["state"] for c in status["controllers"]] == ["registered"]
     resources = {r["resource"]: r for r in status["resources"]}
     assert (resources["one"]["value"], resources["one"]["state"]) == (7, "fresh")
@@ -333,6 +336,18 @@ async def test_a_metrics_port_that_was_asked_for_and_is_taken_ends_the_agent(stu
         assert await agent.ended() == 1
         assert f"127.0.0.1:{port}" in agent.said()
         assert "--metrics" in agent.said()
+
+
+@with_stub
+async def test_an_endpoint_or_a_host_name_that_is_none_is_a_usage_error(stub, home, start):
+    write(home, one())
+    agent = start("--controller", "head:5750")
+    assert await agent.ended() == 2
+    assert "head:5750: not an endpoint such as tcp://HOST:5750" in agent.said()
+    agent = start("--host", "../h1")
+    assert await agent.ended() == 2
+    assert "no host name" in agent.said()
+    assert list((home / "run").iterdir()) == []
 
 
 @with_stub

@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import asynccontextmanager
 
+from blockbuster import blockbuster_ctx
 from controller_stub import StubController
 
 from dynres.config.model import (
@@ -15,7 +16,10 @@ from dynres.config.model import (
     Resource,
 )
 from dynres.worker.agent import Agent, clock
+from dynres.worker.identity import Identity
 from dynres.worker.outcome import RunResult
+
+IDENTITY = Identity("machine", "boot", "session")
 
 P = Place("resources.yaml", 1, 1)
 
@@ -73,7 +77,7 @@ def configuration(*resources, **agent):
 async def running(config, *endpoints, spread=False):
     runs = FakeRuns()
     async with asyncio.TaskGroup() as group:
-        agent = Agent("h1", config, runs, group.create_task)
+        agent = Agent("h1", IDENTITY, config, runs, group.create_task)
         agent.begin(endpoints, spread=spread)
         try:
             yield agent, runs
@@ -98,7 +102,8 @@ def in_loop(test):
         async def inner():
             stub = StubController()
             try:
-                await test(stub)
+                with blockbuster_ctx("dynres"):
+                    await test(stub)
             finally:
                 stub.close()
 

@@ -24,8 +24,9 @@ def main() -> int:
     import asyncio
 
     from dynres.worker.daemon import serve
+    from dynres.worker.identity import Identity
 
-    return asyncio.run(serve(options, reader))
+    return asyncio.run(serve(options, Identity.read(), reader))
 
 
 if __name__ == "__main__":

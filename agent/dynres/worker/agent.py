@@ -7,10 +7,8 @@ and `reporter`; this module tells them what happened and does what they say.
 import asyncio
 import logging
 import os
-import secrets
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 from dynres import __version__
@@ -19,6 +17,7 @@ from dynres.metrics import AgentMetrics, CurrentValue, on_loop
 from dynres.wire.messages import OLDEST, VERSION, Hello
 from dynres.worker.controllers import ControllerLink
 from dynres.worker.failures import Failures
+from dynres.worker.identity import Identity
 from dynres.worker.latest import Latest
 from dynres.worker.outcome import RunResult, RunSpec
 from dynres.worker.plan import Declaration, Plan
@@ -56,6 +55,7 @@ class Agent:
     def __init__(
         self,
         host: str,
+        identity: Identity,
         configuration: Configuration,
         runs: Runs,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
@@ -78,9 +78,7 @@ class Agent:
         self.metrics = AgentMetrics(on_loop(self._loop, lambda: list(self._current_values())))
         self._timer: asyncio.TimerHandle | None = None
         self._stopped = False
-        self._session = secrets.token_hex(8)
-        self._machine_id = _first_line("/etc/machine-id")
-        self._boot_id = _first_line("/proc/sys/kernel/random/boot_id")
+        self._identity = identity
 
     # What to run
 
@@ -213,9 +211,9 @@ class Agent:
             newest=VERSION,
             software=__version__,
             host=self.host,
-            machine_id=self._machine_id,
-            boot_id=self._boot_id,
-            session=self._session,
+            machine_id=self._identity.machine_id,
+            boot_id=self._identity.boot_id,
+            session=self._identity.session,
             uptime=clock() - self.started,
             definitions=self.declaration.definitions,
             reporting=self.declaration.shared(self.plan.rules.keys()),
@@ -255,11 +253,3 @@ def _after(result: RunResult) -> After:
 
 def _max_running(configuration: Configuration) -> int:
     return configuration.agent.max_running or 2 * (os.cpu_count() or 1)
-
-
-def _first_line(path: str) -> str:
-    """The id that a file holds; empty where there is none (a container without machine-id)."""
-    try:
-        return Path(path).read_text(encoding="ascii", errors="replace").strip()
-    except OSError:
-        return ""

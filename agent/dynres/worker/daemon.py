@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 from contextlib import AsyncExitStack
-from typing import NoReturn
+from typing import Final, NoReturn
 
 from dynres import notify
 from dynres.config.model import AgentSettings, Configuration
@@ -18,6 +18,7 @@ from dynres.wire.link import LinkError
 from dynres.worker.agent import Agent
 from dynres.worker.claim import Claim, ClaimError
 from dynres.worker.files import Reader
+from dynres.worker.identity import Identity
 from dynres.worker.launcher_client import LauncherError
 from dynres.worker.local import Answer, LocalServer
 from dynres.worker.once import once
@@ -25,6 +26,8 @@ from dynres.worker.options import AgentOptions
 from dynres.worker.reload import Changes, Reloader
 from dynres.worker.run import Runner
 from dynres.worker.status import health, status
+
+USAGE: Final = 2
 
 log = logging.getLogger("dynres.agent")
 
@@ -37,10 +40,10 @@ class StartError(Exception):
         self.exit_code = exit_code
 
 
-async def serve(options: AgentOptions, reader: Reader) -> int:
+async def serve(options: AgentOptions, identity: Identity, reader: Reader) -> int:
     """Run the agent until SIGTERM, SIGINT, or the end of `--once`; returns the exit code."""
     loop = asyncio.get_running_loop()
-    serving = asyncio.create_task(_serve(options, reader))
+    serving = asyncio.create_task(_serve(options, identity, reader))
     stopped = False
 
     def stop() -> None:
@@ -62,7 +65,7 @@ async def serve(options: AgentOptions, reader: Reader) -> int:
         return _say(error)
 
 
-async def _serve(options: AgentOptions, reader: Reader) -> int:
+async def _serve(options: AgentOptions, identity: Identity, reader: Reader) -> int:
     configuration = await _first_configuration(reader)
     settings = configuration.agent
     _log_to_stderr(settings.log_level)
@@ -79,7 +82,7 @@ async def _serve(options: AgentOptions, reader: Reader) -> int:
         except (LauncherError, OSError) as error:
             raise StartError(f"the helper processes cannot be started: {error}") from error
         async with asyncio.TaskGroup() as group:
-            agent = Agent(host, configuration, runner, group.create_task)
+            agent = Agent(host, identity, configuration, runner, group.create_task)
             stack.callback(agent.disconnect)
             code = await _work(options, agent, claim, stack, group)
     return code
@@ -173,7 +176,9 @@ async def _first_configuration(reader: Reader) -> Configuration:
 
 def _say(error: Exception) -> int:
     sys.stderr.write(f"dynres agent: {error}\n")
-    return error.exit_code if isinstance(error, StartError) else 1
+    if isinstance(error, StartError):
+        return error.exit_code
+    return USAGE if isinstance(error, LinkError) else 1
 
 
 def _log_to_stderr(level: str) -> None:
