@@ -39,20 +39,28 @@ def measured_amount(value: float) -> Decimal:
 
 
 def amounts(
-    resource: Resource, instance: Instance, fresh: Value | None, leased: Decimal = NOTHING
+    resource: Resource,
+    instance: Instance,
+    fresh: Value | None,
+    leased: Decimal = NOTHING,
+    unseen: Decimal = NOTHING,
 ) -> Amounts:
-    """What is free of a leasable instance. `fresh` is its measured value, None while not fresh."""
+    """What is free of a leasable instance. `fresh` is its measured value, None while not fresh.
+
+    `unseen` counts with `measures: free`: what is leased but not in the measurement yet.
+    """
     number = measured_amount(fresh) if isinstance(fresh, float) else None
     capacity, usable = _measure(resource, instance, number)
     reserve = _reserve(instance, capacity if capacity is not None else number)
     if usable is None:
         return Amounts(capacity, reserve, leased, None, False)
-    # A number that already excludes what our jobs use is only bounded by what they hold.
     left = usable - reserve
     if not (instance.dynamic and resource.measures == "free"):
         left -= leased
-    elif capacity is not None:
-        left = min(left, capacity - reserve - leased)
+    else:  # the number already excludes what our jobs use, once it shows
+        left -= unseen
+        if capacity is not None:
+            left = min(left, capacity - reserve - leased)
     over = capacity is not None and leased > capacity
     return Amounts(capacity, reserve, leased, max(left, NOTHING), over)
 
@@ -70,7 +78,8 @@ def _measure(
         return declared, declared - number
     if resource.measures == "free":
         return declared, number
-    return number, number
+    bounded = number if number is None or declared is None else min(number, declared)
+    return bounded, bounded
 
 
 def _reserve(instance: Instance, base: Decimal | None) -> Decimal:

@@ -51,10 +51,29 @@ class End(Change, frozen=True, omit_defaults=True, tag="end"):
 
 
 class Update(Change, frozen=True, omit_defaults=True, tag="update"):
-    """A lease is now like this; `what` names the change: suspended, resumed, noted, moved."""
+    """Something of a lease has changed: each of the last three where it is not None."""
 
-    lease: Lease
-    what: str
+    lease: str
+    owner: str
+    job: str
+    resource: str
+    instance: str
+    """Where it was charged until now."""
+    host: str
+    amount: Decimal
+    suspended: bool | None = None
+    note: str | None = None
+    moved: str | None = None
+    """Id of the instance where it is charged from now on."""
+
+    def of(self, lease: Lease) -> Lease:
+        """The lease as it is after the change."""
+        replace = msgspec.structs.replace
+        if self.suspended is not None:
+            lease = replace(lease, suspended=self.suspended)
+        if self.note is not None:
+            lease = replace(lease, note=self.note)
+        return lease if self.moved is None else replace(lease, instance=self.moved)
 
 
 class Override(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -164,8 +183,9 @@ class LedgerState(msgspec.Struct):
             self.leases.pop(change.lease, None)
             self.remember(change, at)
         elif isinstance(change, Update):
-            if change.lease.id in self.leases:
-                self.leases[change.lease.id] = change.lease
+            known = self.leases.get(change.lease)
+            if known is not None:
+                self.leases[change.lease] = change.of(known)
         elif isinstance(change, SetOverride):
             self.overrides[change.key] = change.override
         elif isinstance(change, UnsetOverride):
