@@ -8,7 +8,7 @@ import msgspec
 from dynres.config.model import Resource
 from dynres.config.names import AmbiguousError, host_key
 from dynres.config.near import nearest
-from dynres.controller.amounts import Amounts, amounts
+from dynres.controller.amounts import Amounts
 from dynres.controller.core import Core
 from dynres.controller.distribution import Instance
 from dynres.controller.resvals import DIFFERS, FRESH, STALE, Cell
@@ -101,7 +101,7 @@ class Answers:
         session = self._core.registry.session(host)
         return HostDetail(
             state=self._core.registry.state(host, self._now),
-            closed=False,
+            closed=host in self._core.closed,
             agent=_agent(session, self._now),
             config=_config(session),
         )
@@ -148,8 +148,8 @@ class Answers:
         if resource.leasable:
             instance = self._core.distribution.instance_for(resource.name, host)
             if instance is not None:
-                value = _free(amounts(resource, instance, value))
-                last = _free(amounts(resource, instance, last))
+                value = _free(self._core.amounts(resource, instance, value))
+                last = _free(self._core.amounts(resource, instance, last))
         origin = cell.origin
         static = origin.kind == "static"
         return ValueView(
@@ -174,8 +174,8 @@ class Answers:
         known = self.measured(resource, instance)
         value, last = known.value, known.last
         if resource.leasable:
-            value = _free(amounts(resource, instance, value))
-            last = _free(amounts(resource, instance, last))
+            value = _free(self._core.amounts(resource, instance, value))
+            last = _free(self._core.amounts(resource, instance, last))
         session = self._core.registry.session(host)
         clash = session is not None and session.differs.get(resource.name) == DIFFERS
         return ValueView(
@@ -257,7 +257,7 @@ class Answers:
     def pool(self, resource: Resource, instance: Instance) -> PoolView:
         """One instance that can be leased."""
         known = self.measured(resource, instance)
-        numbers = amounts(resource, instance, known.value)
+        numbers = self._core.amounts(resource, instance, known.value)
         return PoolView(
             resource=resource.name,
             unit=resource.unit,

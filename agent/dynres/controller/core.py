@@ -10,12 +10,15 @@ import numpy.typing as npt
 from dynres import __version__
 from dynres.config.definition import digest
 from dynres.config.model import Configuration, Resource
-from dynres.controller.distribution import Distribution, distribute
+from dynres.controller.amounts import Amounts, amounts
+from dynres.controller.columns import Columns
+from dynres.controller.distribution import Distribution, Instance, distribute
 from dynres.controller.intake import Intake
 from dynres.controller.registry import Accepted, Effect, Ended, Forgotten, Registry, Send
 from dynres.controller.resvals import ALWAYS, DIFFERS, Column, Origin, Resvals
 from dynres.controller.session import HEARTBEAT, Definitions, Session
 from dynres.controller.shared import SharedTable
+from dynres.value import Value
 from dynres.wire.messages import (
     Assign,
     Beat,
@@ -62,9 +65,11 @@ class Core:
             (host.name for host in configuration.hosts),
             configuration.controller.forget_after,
         )
+        self.closed: frozenset[str] = frozenset()
+        """Hosts that get no work, whatever they have."""
         self._install(configuration)
         self.shared = SharedTable(self.distribution, now)
-        self._intake = Intake(self.resources, self.table, self.shared)
+        self._wire()
 
     # configuration
 
@@ -75,6 +80,25 @@ class Core:
         self._compared: dict[int, tuple[Definitions, dict[str, str]]] = {}
         self.distribution = distribute(configuration, self.registry.hosts())
         self.table = _fill(self.distribution)
+
+    def _wire(self) -> None:
+        """Make what stands on the tables, which are new."""
+        self._intake = Intake(self.resources, self.table, self.shared)
+        self.columns = Columns(
+            self.resources,
+            self.distribution,
+            self.table,
+            self.shared,
+            lambda resource, instance, fresh: self.amounts(resource, instance, fresh).free,
+        )
+
+    def amounts(self, resource: Resource, instance: Instance, fresh: Value | None) -> Amounts:
+        """How much of an instance there is, and is free: the one place that says so.
+
+        `fresh` is its measured value, None while that is not fresh. After a change of what is
+        held, `columns.held(instance)` has to be told.
+        """
+        return amounts(resource, instance, fresh)
 
     def reload(self, configuration: Configuration, rule: Rule, now: float) -> list[Output]:
         """Go by another configuration; what is measured and declared alike keeps its values."""
@@ -93,7 +117,7 @@ class Core:
         ]
         self.table.carry(old, (name for name in kept if not self.resources[name].shared))
         self.shared.configure(self.distribution, kept)
-        self._intake = Intake(self.resources, self.table, self.shared)
+        self._wire()
         for session in list(self.registry.sessions()):
             self._compare(session)
         self.shared.elect(now, self._usable_at(now))
@@ -165,6 +189,7 @@ class Core:
         self.table.remove_host(host)
         self.distribution = distribute(self.configuration, self.registry.hosts())
         self.shared.configure(self.distribution, self.resources)
+        self._wire()
         return [Note(f"{host}: forgotten")]
 
     def _welcome(self, effect: Accepted, now: float) -> list[Output]:

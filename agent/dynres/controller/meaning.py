@@ -159,7 +159,9 @@ def _enough(condition: Enough, schema: Schema) -> Meaning:
     resource = _resource(condition.name, schema)
     _check_types(condition.name, "numeric", resource.type)
     if resource.order == "none":
-        what = f"{resource.name} has no order, so `{resource.name}: …` is neither a least nor a most"
+        what = (
+            f"{resource.name} has no order, so `{resource.name}: …` is neither a least nor a most"
+        )
         raise RequirementError(condition.column, what, "write >= or <=")
     operator: Comparison = ">=" if resource.order == "decreasing" else "<="
     value = _in_unit(condition.number, resource)

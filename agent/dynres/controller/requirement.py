@@ -108,7 +108,8 @@ def decide(what: Meaning, source: Source) -> Verdicts:
                 verdicts = join(verdicts, decide(part, source))
             return verdicts
         case Denied(part):
-            return np.subtract(np.int8(TRUE), decide(part, source))
+            turned: Verdicts = np.int8(TRUE) - decide(part, source)
+            return turned
         case Known() | Mapped() | Against() | Between():
             return _leaf(what, source)
 

@@ -20,6 +20,8 @@ from dynres.value import Value, ValueType
 from dynres.wire.views import SourceKind
 
 Rows = int | npt.NDArray[np.intp]
+Several = slice | npt.NDArray[np.intp]
+EVERY: Final = slice(None)
 
 ALWAYS: Final = np.inf
 NEVER: Final = -np.inf
@@ -67,6 +69,8 @@ class Resvals:
         self.columns: tuple[Column, ...] = tuple(columns)
         self.index: dict[str, int] = {c.name: i for i, c in enumerate(self.columns)}
         self.rows: dict[str, int] = {}
+        self.hosts: list[str | None] = []
+        """The host of each row; None for a row that nobody has now."""
         self._unused: list[int] = []
         self._ttl = np.array([c.ttl for c in self.columns], dtype=np.float64)
         self._string = np.array([c.type == "string" for c in self.columns], dtype=np.bool_)
@@ -94,12 +98,15 @@ class Resvals:
             if row >= self._value.shape[1]:
                 self._grow(row + max(64, row // 2))
             self.rows[host] = row
+            self.hosts += [None] * (row + 1 - len(self.hosts))
+            self.hosts[row] = host
         return row
 
     def remove_host(self, host: str) -> None:
         """The host's row vanishes with everything in it."""
         row = self.rows.pop(host, None)
         if row is not None:
+            self.hosts[row] = None
             self._value[:, row] = np.nan
             self._measured[:, row] = NEVER
             self._state[:, row] = ABSENT
@@ -234,14 +241,31 @@ class Resvals:
         """The instant of what a cell holds."""
         return float(self._measured[column, row])
 
-    def states(self, column: int, now: float) -> npt.NDArray[np.int8]:
-        """ABSENT, FRESH, STALE or UNAVAILABLE of one resource, for every row."""
+    @property
+    def width(self) -> int:
+        """How many rows the columns have, those included that nobody has yet."""
+        return self._value.shape[1]
+
+    def states(self, column: int, now: float, rows: Several = EVERY) -> npt.NDArray[np.int8]:
+        """ABSENT, FRESH, STALE or UNAVAILABLE of one resource, for every row or for `rows`."""
         return self._effective(
-            self._state[column],
-            self._measured[column],
-            self._disputed[column],
+            self._state[column][rows],
+            self._measured[column][rows],
+            self._disputed[column][rows],
             now - self._ttl[column],
         )
+
+    def written(self, column: int, rows: Several = EVERY) -> npt.NDArray[np.float64]:
+        """What was last known of one resource (strings as codes), whatever its state; else NaN."""
+        return self._value[column][rows]
+
+    def instants(self, column: int, rows: Several = EVERY) -> npt.NDArray[np.float64]:
+        """When what is known of one resource was measured."""
+        return self._measured[column][rows]
+
+    def disputed(self, column: int, rows: Several = EVERY) -> npt.NDArray[np.bool_]:
+        """On which rows the definition of one resource differs."""
+        return self._disputed[column][rows]
 
     def numbers(self, column: int, now: float) -> npt.NDArray[np.float64]:
         """The fresh values of one resource for every row (strings as codes); NaN elsewhere."""
