@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -127,6 +128,21 @@ def test_a_controller_that_accepts_and_is_silent_is_said_within_5_seconds_too(dy
         )
     assert done.returncode == 111
     assert "no controller answers" in done.stderr
+
+
+def test_ctrl_c_ends_a_verb_quietly_with_130():
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        endpoint = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dynres", "hosts", "--controller", endpoint],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        connection, _ = silent.accept()  # now it waits for an answer
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=20) == (b"", b"")
+        connection.close()
+    assert process.returncode == 130
 
 
 def test_the_environment_names_the_controllers(dynres):

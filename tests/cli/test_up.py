@@ -56,7 +56,7 @@ def count_family(process):
     assert len(process.family) >= 3  # controller, agent, launcher
 
 
-def lines_until(stream, wanted, seconds=15.0):
+def lines_until(stream, wanted, seconds=30.0):
     """Lines up to the first after which each of `wanted` was found in one of them."""
     lines, missing, deadline = [], set(wanted), time.monotonic() + seconds
     while missing:
@@ -76,8 +76,8 @@ def test_without_a_terminal_each_value_is_a_line_and_a_signal_ends_it_cleanly(sc
             [
                 "host1 room = 7.5 GB (probe room on host1, ",
                 "host1 broken = unavailable: ",
-                "host1 os = el9 (static resources.yaml:13:",
-                "pool iris: 98 of 100 free for host1 (resources.yaml:16:",
+                "host1 os = el9 (static resources.yaml:14:",
+                "pool iris: 98 of 100 free for host1 (resources.yaml:17:",
                 "host1 mem = ",
             ],
         )
@@ -118,7 +118,7 @@ def test_in_a_terminal_it_is_a_live_table_that_ctrl_c_ends(scratch):
 
     with started(scratch, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
-        deadline = time.monotonic() + 15
+        deadline = time.monotonic() + 30
         while not (seen("host1", "room", "7.5", "GB", "fresh") and seen("iris", "98", "+...")):
             assert read()
             assert time.monotonic() < deadline, "\n".join(lines())

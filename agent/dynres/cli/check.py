@@ -58,7 +58,8 @@ def check(config: Path, role: "Role | None", as_json: bool) -> None:
 
 @click.command()
 @click.argument("file", type=click.Choice(["resources", "hosts", "agent", "controller"]))
-def schema(file: str) -> None:
+@json_option
+def schema(file: str, as_json: bool) -> None:
     """Print the JSON Schema of a configuration file, for editors.
 
     \b

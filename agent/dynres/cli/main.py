@@ -74,11 +74,13 @@ class Verbs(click.Group):
         return verbs + click.Command.shell_complete(self, ctx, incomplete)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the verb; a closed pipe must not reach click, which would call it a failure."""
+        """Run the verb; a closed pipe would be a failure to click, and Ctrl-C a line on stderr."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:
             raise ReaderGoneError from None
+        except KeyboardInterrupt:
+            raise click.exceptions.Exit(Exit.INTERRUPTED) from None
 
 
 def _version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

@@ -79,14 +79,19 @@ class Log:
             if self._kept is not None:
                 self._kept.append((name, text))
             else:
-                self._display.log(name, text)
+                self._show(name, text)
 
     def started(self) -> None:
         """The children are up: show what they have to say, then and from now on."""
         with self._lock:
             for name, text in self._kept or ():
-                self._display.log(name, text)
+                self._show(name, text)
             self._kept = None
+
+    def _show(self, name: str, text: str) -> None:
+        self._display.log(name, text)
+        if name == "agent" and "(not_listed)" in text:
+            self._display.log("dynres", "up --host NAME lets the agent be a host that is listed")
 
 
 def _ended(child: Child, status: int) -> CommandError:

@@ -301,4 +301,5 @@ class Requester:
     def close(self) -> None:
         """Close the connection."""
         self._drop()
-        self._context.term()
+        # Whatever an interrupt has left open is closed too: term() would wait for it for ever.
+        self._context.destroy(linger=0)
