@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 SIGTERM, SIGKILL = 15, 9
 
-SLOW_START = 0.2
+SLOW_START = 0.1
 """Seconds after which a start's thread counts as hanging and another takes its place."""
 GRACE = 1.0
 """Seconds between SIGTERM and SIGKILL."""

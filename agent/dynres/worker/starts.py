@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from dynres.worker.running import Run
 
-STARTERS = 4
+STARTERS = 3
 """Threads that start, when none hangs."""
 MOST_STARTERS = 16
 """Threads in all; with as many starts hanging, the launcher has to be replaced."""
