@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from decimal import Decimal
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from dynres.config.model import Per, Resource
 from dynres.config.near import nearest
@@ -14,9 +14,12 @@ from dynres.value import check_amount, convert
 
 FINER: Final[dict[Per, int]] = {"job": 0, "host": 1, "slot": 2}
 LONGEST_ASKED: Final = 160
+MOST_KEPT: Final = 2048
 PLAIN_SUM: Final = Decimal("1e9")
 """Below it, sums of amounts always have at most 15 digits."""
 
+Key = TypeVar("Key")
+Thing = TypeVar("Thing")
 PoolOf = Callable[[str, str], Pool | None]
 """The pool of a resource that a known host draws on; None where it is in no instance."""
 
@@ -45,8 +48,17 @@ class Plan(NamedTuple):
     """The request in words, or a digest of long ones: equal for equal requests."""
 
 
+class Priced(NamedTuple):
+    """What one need means: amount in the resource's unit, and the whole in words."""
+
+    resource: Resource
+    amount: Decimal
+    per: Per
+    text: str
+
+
 class Planner:
-    """Makes plans by the declarations in force."""
+    """Makes plans by the declarations in force; jobs ask much alike, so plans are kept."""
 
     def __init__(
         self,
@@ -57,19 +69,32 @@ class Planner:
         self._resources = resources
         self._canonical = canonical
         self._pool_of = pool_of
+        self._priced: dict[Need, Priced] = {}
+        self._plans: dict[tuple[object, object], Plan] = {}
 
     def plan(self, ask: Ask) -> Plan:
         """What `ask` charges. Raises PoolsError for what no request may ask."""
+        key = (ask.needs, ask.seats)
+        plan = self._plans.get(key)
+        if plan is None:
+            plan = self._make(ask)
+            if not plan.absent:  # an absent host may join
+                _keep(self._plans, key, plan)
+        return plan
+
+    def _make(self, ask: Ask) -> Plan:
         seats, unknown = self._seats(ask)
         charges: list[Charge] = []
         absent: list[Shortage] = []
         words: list[str] = []
         named: set[str] = set()
         for need in ask.needs:
-            resource = self._resource(need, named)
-            amount = _amount(need, resource)
-            per = _per(need, resource)
-            words.append(f"{resource.name}={amount.normalize():f}/{per}")
+            resource, amount, per, text = self._price(need)
+            if resource.name in named:
+                name = resource.name
+                raise PoolsError("usage", f"{name} is asked for twice; ask once, for the sum")
+            named.add(resource.name)
+            words.append(text)
             if not amount:
                 continue
             for host in unknown:
@@ -100,7 +125,18 @@ class Planner:
             raise PoolsError("usage", "no host is named: say which hosts the job runs on")
         return seats, unknown
 
-    def _resource(self, need: Need, named: set[str]) -> Resource:
+    def _price(self, need: Need) -> Priced:
+        priced = self._priced.get(need)
+        if priced is None:
+            resource = self._resource(need)
+            amount = _amount(need, resource)
+            per = _per(need, resource)
+            text = f"{resource.name}={amount.normalize():f}/{per}"
+            priced = Priced(resource, amount, per, text)
+            _keep(self._priced, need, priced)
+        return priced
+
+    def _resource(self, need: Need) -> Resource:
         name = need.resource
         resource = self._resources.get(name)
         if resource is None:
@@ -113,9 +149,6 @@ class Planner:
                 f"{name} cannot be held: expected a numeric, decreasing resource with flag shared, "
                 "global or consumable",
             )
-        if name in named:
-            raise PoolsError("usage", f"{name} is asked for twice; ask once, for the sum")
-        named.add(name)
         return resource
 
     def _charge(
@@ -140,6 +173,12 @@ class Planner:
                 others = (*only.others, host)
                 charges[0] = only._replace(slots=only.slots + slots, others=others)
         return charges, absent
+
+
+def _keep(memory: dict[Key, Thing], key: Key, thing: Thing) -> None:
+    if len(memory) >= MOST_KEPT:
+        memory.clear()
+    memory[key] = thing
 
 
 def _two_pools(

@@ -47,6 +47,10 @@ class Grounds:
         self.planner = Planner(resources, layout.canonical, self.pool_of)
         self.generation += 1
 
+    def joined(self) -> None:
+        """A host has joined the layout: a name may mean another host now."""
+        self.planner = Planner(self.resources, self._layout.canonical, self.pool_of)
+
     def pool_of(self, resource: str, host: str) -> Pool | None:
         """The pool that a known host draws on."""
         pool = self._where.get((resource, host))

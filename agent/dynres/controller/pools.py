@@ -326,6 +326,10 @@ class Pools(Releasing):
         said, changes = self.grounds.configure(resources, layout)
         return said, changes, self.gained(at)
 
+    def joined(self) -> None:
+        """A host has joined the layout that is in force."""
+        self.grounds.joined()
+
     # views
 
     def amounts(self, instance: Instance, now: float) -> Amounts:
