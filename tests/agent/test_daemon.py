@@ -15,14 +15,14 @@ from dynres.wire.messages import Bye, Refusal, Report
 ONE = """\
   - name: one
     interval: {interval}
-    probe: {{command: [/bin/sh, -c, "echo {value}"]}}
+    probe: {{command: [/bin/sh, -c, "echo {value}"], timeout: 20s}}
     resourcemap: [{{location: [default]}}]
 """
 TEXT = """\
   - name: text
     type: string
     interval: 1s
-    probe: {command: [/bin/sh, -c, "echo $DYNRES_HOST:$DYNRES_RESOURCES"]}
+    probe: {command: [/bin/sh, -c, "echo $DYNRES_HOST:$DYNRES_RESOURCES"], timeout: 20s}
     resourcemap: [{location: [default]}]
 """
 HANGS = """\

@@ -51,7 +51,7 @@ class AgentProcess:
         """Send it a signal."""
         self.process.send_signal(number)
 
-    async def ended(self, seconds: float = 15.0) -> int:
+    async def ended(self, seconds: float = 30.0) -> int:
         """Wait for its end; its exit status."""
         try:
             return await asyncio.to_thread(self.process.wait, seconds)
@@ -72,7 +72,7 @@ class AgentProcess:
         await writer.wait_closed()
         return json.loads(answer)
 
-    async def until(self, what: Callable[[], T], seconds: float = 15.0) -> T:
+    async def until(self, what: Callable[[], T], seconds: float = 30.0) -> T:
         """Ask again and again until the answer is true, and return it."""
         deadline = time.monotonic() + seconds
         while not (answer := what()):

@@ -68,7 +68,7 @@ class StubController:
         """Send a heartbeat."""
         self.say(Stamp(stamp=stamp))
 
-    async def until(self, what: Callable[[], T], seconds: float = 15.0) -> T:
+    async def until(self, what: Callable[[], T], seconds: float = 30.0) -> T:
         """Wait for messages until the answer is true, and return it."""
         deadline = time.monotonic() + seconds
         while not (answer := what()):
