@@ -4,16 +4,18 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dynres.value import STRING_LIMIT, ValueType
 from dynres.worker.formats import FORMATS, Parsed, parse
+from dynres.worker.pairs import Asked
 from dynres.worker.refusals import REFUSED_LIMIT, SHOWN
 
 HERE = Path(__file__).parent
 CASES = sorted(HERE.glob("*/*.in"))
 SEVERAL: dict[str, ValueType] = {"a": "numeric", "b": "boolean", "s": "string"}
+UNITS = {"a": "MB"}
 FORMS = [None, *FORMATS]
 
 
@@ -21,7 +23,15 @@ FORMS = [None, *FORMATS]
 def test_an_output_gives_what_its_case_says(case: Path) -> None:
     expected = json.loads(case.with_suffix(".expected").read_text())
     form = None if case.parent.name == "default" else case.parent.name
-    parsed = parse(case.read_bytes(), form, expected["resources"], expected.get("map", {}))
+    asked = Asked(
+        resources=expected["resources"],
+        names=expected.get("map", {}),
+        units=expected.get("units", {}),
+        several=expected.get("several", len(expected["resources"]) > 1),
+        status=expected.get("status", 0),
+        host="h1.example.org",
+    )
+    parsed = parse(case.read_bytes(), form, asked)
     assert parsed.values == expected["values"]
     assert {n: type(v) for n, v in parsed.values.items()} == {
         n: type(v) for n, v in expected["values"].items()
@@ -39,17 +49,17 @@ def test_every_case_has_both_files() -> None:
 
 
 def test_an_unknown_format_names_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="expected one of value, lines, json, got xml"):
-        parse(b"1", "xml", {"a": "numeric"}, {})
+    with pytest.raises(ValueError, match=r"expected one of value, lines, json, .*, got xml"):
+        parse(b"1", "xml", Asked(resources={"a": "numeric"}))
 
 
 def test_a_probe_of_several_never_gives_a_value_under_another_name() -> None:
-    one: dict[str, ValueType] = {"s": "string"}
+    one = Asked(resources={"s": "string"}, several=True)
     for output in (b"x=5\n", b'{"x": "5"}'):
-        parsed = parse(output, None, one, {}, several=True)
+        parsed = parse(output, None, one)
         assert parsed.problem == "s: not in the output; the output had 'x'"
     for output in (b"5\n", b"s=5\n", b"x=4\ns=5\n", b'{"x": 4, "s": "5"}'):
-        assert parse(output, None, one, {}, several=True).values == {"s": "5"}
+        assert parse(output, None, one).values == {"s": "5"}
 
 
 def check(parsed: Parsed, resources: dict[str, ValueType]) -> None:
@@ -83,8 +93,16 @@ cut = st.tuples(objects, st.integers(0, 200), st.binary(max_size=3)).map(
 )
 
 
+WORDS = (
+    b"begin\n|end\n|h1:a:|h1:s:x\n|global:b:1\n|-\n|- x\n|a = 1\n|s = \"|\\\"|\"\n|2 a 1 b 1\n|1 a |OK"
+    b"|a=1MB;2;3|'a'=|U |a 1\n|a{|x=\"y\"|}| 1\n|# HELP a\n|,|'|\r\n|0 0 0|:|=|{|\xff|\n"
+)
+words = st.lists(st.sampled_from([*WORDS.split(b"|"), b"|"]) | st.binary(max_size=4)).map(b"".join)
+
+
 @pytest.mark.parametrize("form", FORMS)
-@given(output=st.binary(max_size=300) | lines | objects | cut)
+@settings(deadline=None)
+@given(output=st.binary(max_size=300) | lines | objects | cut | words)
 @example(output=b"[" * 100_000)
 @example(output=b'{"a":' * 20_000)
 @example(output=b'"' * 65_536)
@@ -97,6 +115,7 @@ cut = st.tuples(objects, st.integers(0, 200), st.binary(max_size=3)).map(
 def test_whatever_a_probe_prints_is_judged_and_raises_nothing(
     form: str | None, output: bytes
 ) -> None:
-    check(parse(output, form, SEVERAL, {"x": "s"}), SEVERAL)
+    several = Asked(resources=SEVERAL, names={"x": "s"}, several=True, units=UNITS, host="h1")
+    check(parse(output, form, several), SEVERAL)
     one: dict[str, ValueType] = {"s": "string"}
-    check(parse(output, form, one, {}), one)
+    check(parse(output, form, Asked(resources=one, status=3)), one)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from dynres.config import schema
 from dynres.config.findings import Findings
@@ -10,10 +10,28 @@ from dynres.config.model import Probe
 from dynres.config.near import nearest, several
 from dynres.config.plugins import read_options
 from dynres.config.scalars import Map, Scalar
+from dynres.config.series import read_series
 from dynres.value import format_duration
 
-FORMATS: Final = ("value", "lines", "json")
-LATER_FORMATS: Final = ("elim", "load_sensor", "startd_cron", "pbs", "nagios", "prometheus")
+FORMATS: Final = (
+    "value",
+    "lines",
+    "json",
+    "elim",
+    "load_sensor",
+    "startd_cron",
+    "pbs",
+    "nagios",
+    "prometheus",
+)
+OF_ONE: Final = ("value", "pbs")
+"""Formats that give one resource."""
+STREAMS: Final = ("elim", "load_sensor")
+"""Formats that are streams unless the probe says otherwise."""
+NEVER_STREAMS: Final = ("pbs", "nagios", "prometheus")
+"""Formats whose output has no records."""
+NEVER_FILES: Final = ("load_sensor", "nagios")
+"""Formats that are a conversation or need an exit status."""
 KINDS: Final = ("command", "plugin", "file")
 SHORTEST_EXTERNAL: Final = 1.0
 LONGEST_TIMEOUT: Final = 10.0
@@ -24,6 +42,13 @@ _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 def timeout_of(shape: schema.Probe, interval: float) -> float:
     """The timeout of a probe whose shortest interval this is, in seconds."""
     return shape.timeout if shape.timeout is not None else min(interval, LONGEST_TIMEOUT)
+
+
+def mode_of(shape: schema.Probe) -> Literal["once", "stream"]:
+    """Whether the process is to end or to stay: as written, else by the format."""
+    if shape.mode is not None:
+        return "stream" if shape.mode == "stream" else "once"
+    return "stream" if shape.command and schema.text(shape.format) in STREAMS else "once"
 
 
 def build_probe(
@@ -56,6 +81,7 @@ def build_probe(
         options=options,
         timeout=timeout_of(shape, interval or LONGEST_TIMEOUT),
         format=schema.text(shape.format),
+        mode=mode_of(shape),
         user=shape.user,
         retry=shape.retry,
         memory=shape.memory,
@@ -128,27 +154,35 @@ def _check_format(
     feeds: list[str],
     findings: Findings,
 ) -> None:
-    if shape.mode != "once":
-        findings.fault(
-            node.place_of("mode"),
-            f"{owner}: mode",
-            "once (this version runs no streaming probes yet)",
-            shape.mode,
-        )
-    if shape.format is None:
+    word = schema.text(shape.format)
+    _check_mode(shape, node, owner, kind, findings)
+    if word is None or shape.format is None:
         return
-    word, place = shape.format.text, shape.format.place
-    what, listed = f"{owner}: format", " | ".join(FORMATS)
+    place, what = shape.format.place, f"{owner}: format"
     if kind == "plugin":
         findings.fault(place, what, "none: a plugin returns values", word, "leave it out")
-    elif word in LATER_FORMATS:
-        findings.fault(place, what, f"{listed} (this version has no others yet)", word)
     elif word not in FORMATS:
-        findings.fault(place, what, listed, repr(word), nearest(word, FORMATS))
-    elif word == "value" and len(feeds) > 1:
+        findings.fault(place, what, " | ".join(FORMATS), repr(word), nearest(word, FORMATS))
+    elif kind == "file" and word in NEVER_FILES:
+        findings.fault(place, what, "a command", f"a file in format {word}")
+    elif word in OF_ONE and len(feeds) > 1:
         more = ", …" if len(feeds) > 3 else ""
-        got = f"value for {len(feeds)} resources ({', '.join(feeds[:3])}{more})"
+        got = f"{word} for {len(feeds)} resources ({', '.join(feeds[:3])}{more})"
         findings.fault(place, what, "lines or json for several resources", got)
+
+
+def _check_mode(
+    shape: schema.Probe, node: Map, owner: str, kind: str | None, findings: Findings
+) -> None:
+    """A stream is a command whose format has records; a load sensor is always one."""
+    word, mode = schema.text(shape.format), mode_of(shape)
+    place, what = node.place_of("mode" if shape.mode else "format"), f"{owner}: mode"
+    if mode == "stream" and kind in {"plugin", "file"}:
+        findings.fault(place, what, "a command, which is started and stays", f"a {kind}")
+    elif mode == "stream" and word in NEVER_STREAMS:
+        findings.fault(place, what, f"once for format {word}", "stream", "leave it out")
+    elif mode == "once" and word == "load_sensor" and kind == "command":
+        findings.fault(place, what, "stream for a load sensor", "once", "leave it out")
 
 
 def _check_keys(
@@ -170,6 +204,8 @@ def _check_map(
 ) -> None:
     """`map:` leads to resources that this probe feeds, each once."""
     seen: dict[str, Scalar] = {}
+    if schema.text(shape.format) == "prometheus":
+        _check_series(shape, node, owner, findings)
     for target in (shape.map or {}).values():
         what = f"{owner}: map"
         if target.text in seen:
@@ -181,6 +217,19 @@ def _check_map(
                 target.place, what, f"a resource it feeds: {several(feeds)}", target.text, hint
             )
         seen.setdefault(target.text, target)
+
+
+def _check_series(shape: schema.Probe, node: Map, owner: str, findings: Findings) -> None:
+    """In format `prometheus` a name in `map:` is a series."""
+    names = node.get("map")
+    for name in shape.map or {}:
+        try:
+            read_series(name)
+        except ValueError as error:
+            key = names.key(name) if isinstance(names, Map) else None
+            place = key.place if key is not None else node.place
+            expected = 'a series such as up or up{job="x"}'
+            findings.fault(place, f"{owner}: map", expected, f"{name!r} ({error})")
 
 
 def check_interval(

@@ -54,8 +54,14 @@ class Probe(Shape):
         Any, WithJsonSchema({"type": "object", "description": "Settings of the plugin."})
     ] = None
     timeout: Duration | None = Field(None, description="Default: min(interval, 10s).")
-    format: Word | None = Field(None, description="value | lines | json.")
-    mode: Annotated[str, choice("once", "stream")] = "once"
+    format: Word | None = Field(
+        None,
+        description="value | lines | json | elim | load_sensor | startd_cron | pbs | nagios | "
+        "prometheus. Default: by the number of resources.",
+    )
+    mode: Annotated[str, choice("once", "stream")] | None = Field(
+        None, description="once | stream: the process stays. Default: by the format."
+    )
     map: dict[Line, Name] | None = Field(None, description="What the probe says -> resource.")
     env: dict[Line, Argument] | None = Field(None, description="Environment variables to add.")
     user: Line | None = Field(None, description="User that the command runs as.")

@@ -5,11 +5,14 @@ from typing import Final
 
 import msgspec
 
-from dynres.value import format_number
+from dynres.value import Value, format_number
 from dynres.worker.accounts import Account
+from dynres.worker.elim_format import NOT_HERE_STATUS
 from dynres.worker.formats import Parsed, parse
 from dynres.worker.launch import LaunchRequest, LaunchResult, LaunchStatus
+from dynres.worker.nagios_format import STATUSES
 from dynres.worker.outcome import STDERR_TAIL, Outcome, RunResult, RunSpec
+from dynres.worker.pairs import Asked
 
 _OUTCOMES: Final[dict[LaunchStatus, Outcome]] = {
     "signalled": "killed",
@@ -31,11 +34,22 @@ def environment(spec: RunSpec, account: Account) -> dict[str, str]:
         "LC_ALL": "C.UTF-8",
         "HOME": account.home,
         "USER": account.name,
+        **(_lsf(spec) if probe.format == "elim" else {}),
         **probe.env,
         "DYNRES_HOST": spec.host,
         "DYNRES_PROBE": probe.name,
         "DYNRES_RESOURCES": " ".join(spec.resources),
         "DYNRES_TIMEOUT": format_number(probe.timeout),
+    }
+
+
+def _lsf(spec: RunSpec) -> dict[str, str]:
+    """What an elim finds: its resources by its own names, and whether it measures for others."""
+    own = {resource: name for name, resource in spec.probe.map.items()}
+    return {
+        "LSF_RESOURCES": " ".join(own.get(name, name) for name in spec.resources),
+        "LSF_MASTER": "Y" if spec.shared else "N",
+        "ELIM_ABORT_VALUE": str(NOT_HERE_STATUS),
     }
 
 
@@ -61,7 +75,17 @@ def request(
 
 
 def verdict(launched: LaunchResult, spec: RunSpec) -> RunResult:
-    """What became of the run; its output counts only after exit status 0."""
+    """What became of the run; its output counts only after an exit status that is no failure."""
+    result = ended(launched, spec)
+    if launched.status != "exited" or result.not_here:
+        return result
+    if launched.exit and not _has_meaning(launched.exit, spec):
+        return result
+    return judged(result, parsed_output(launched.stdout, spec, launched.exit or 0))
+
+
+def ended(launched: LaunchResult, spec: RunSpec) -> RunResult:
+    """How the process ended, whatever it printed: `failed` where it ended by itself."""
     result = RunResult(
         probe=spec.probe.name,
         outcome=_OUTCOMES.get(launched.status, "failed"),
@@ -75,15 +99,31 @@ def verdict(launched: LaunchResult, spec: RunSpec) -> RunResult:
     )
     if launched.status != "exited":
         return result
-    if launched.exit:
-        return msgspec.structs.replace(result, reason=_why(launched.exit, result.stderr))
-    return judged(result, parsed_output(launched.stdout, spec))
+    if launched.exit == NOT_HERE_STATUS and spec.probe.format == "elim":
+        nothing: dict[str, Value | None] = dict.fromkeys(spec.resources)
+        return msgspec.structs.replace(result, outcome="ok", values=nothing, not_here=True)
+    return msgspec.structs.replace(result, reason=_why(launched.exit or 0, result.stderr))
 
 
-def parsed_output(output: bytes, spec: RunSpec) -> Parsed:
+def _has_meaning(status: int, spec: RunSpec) -> bool:
+    return spec.probe.format == "nagios" and status < len(STATUSES)
+
+
+def asked_of(spec: RunSpec, status: int = 0) -> Asked:
+    """What a format needs to know of a run."""
+    return Asked(
+        resources=spec.resources,
+        names=spec.probe.map,
+        several=spec.several,
+        units=spec.units,
+        host=spec.host,
+        status=status,
+    )
+
+
+def parsed_output(output: bytes, spec: RunSpec, status: int = 0) -> Parsed:
     """What an output gives of what the run was asked for."""
-    probe = spec.probe
-    return parse(output, probe.format, spec.resources, probe.map, several=spec.several)
+    return parse(output, spec.probe.format, asked_of(spec, status))
 
 
 def judged(result: RunResult, parsed: Parsed) -> RunResult:

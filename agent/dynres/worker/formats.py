@@ -10,13 +10,31 @@ from typing import Final
 import msgspec
 
 from dynres.value import STRING_LIMIT, Value, ValueType, read_value
+from dynres.worker.elim_format import elim_pairs
 from dynres.worker.json_format import json_pairs
+from dynres.worker.line_formats import default_pairs, lines_pairs, pbs_pairs, value_pairs
+from dynres.worker.load_sensor_format import load_sensor_pairs
+from dynres.worker.nagios_format import nagios_pairs
 from dynres.worker.outcome import Refused
-from dynres.worker.pairs import BadOutputError, Pair, decode
+from dynres.worker.pairs import Asked, BadOutputError, Pair
+from dynres.worker.prometheus_format import prometheus_pairs
 from dynres.worker.refusals import UNAVAILABLE, Refusals
+from dynres.worker.startd_cron_format import startd_cron_pairs
 
 Resources = Mapping[str, ValueType]
-Reader = Callable[[bytes, Resources, Mapping[str, str]], list[Pair]]
+Reader = Callable[[bytes, Asked], list[Pair]]
+
+FORMATS: Final[dict[str, Reader]] = {
+    "value": value_pairs,
+    "lines": lines_pairs,
+    "json": json_pairs,
+    "elim": elim_pairs,
+    "load_sensor": load_sensor_pairs,
+    "startd_cron": startd_cron_pairs,
+    "pbs": pbs_pairs,
+    "nagios": nagios_pairs,
+    "prometheus": prometheus_pairs,
+}
 
 
 class Parsed(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,110 +47,28 @@ class Parsed(msgspec.Struct, frozen=True, kw_only=True):
     problem: str | None = None
 
 
-def parse(
-    output: bytes,
-    form: str | None,
-    resources: Resources,
-    names: Mapping[str, str],
-    *,
-    several: bool = False,
-) -> Parsed:
-    """Read a probe's output. `names` is the probe's `map:`, its own name -> resource.
+def parse(output: bytes, form: str | None, asked: Asked) -> Parsed:
+    """Read a probe's output; `form` None: the default choice.
 
-    `form` None: the default choice; `several`: the probe feeds more resources than one, even
-    where only one of them is asked for. Never raises for what a probe printed; ValueError for a
-    format that does not exist.
+    Never raises for what a probe printed; ValueError for a format that does not exist.
     """
     read = default_pairs if form is None else FORMATS.get(form)
     if read is None:
         raise ValueError(f"format: expected one of {', '.join(FORMATS)}, got {form}")
+    resources = asked.resources
     body = output.removeprefix(b"\xef\xbb\xbf")
     if not body.strip():
         return nothing(resources, "no data: the output is empty")
-    if form is None and several:
-        read = _for_several(body)
     try:
-        pairs = read(body, resources, names)
+        pairs = read(body, asked)
     except BadOutputError as error:
         return nothing(resources, str(error))
-    return take(pairs, resources, names)
+    return take(pairs, resources, asked.names)
 
 
 def nothing(resources: Resources, problem: str) -> Parsed:
     """An output of which nothing counts."""
     return Parsed(missed=dict.fromkeys(resources, problem), problem=problem)
-
-
-def value_pairs(body: bytes, resources: Resources, names: Mapping[str, str]) -> list[Pair]:
-    """`value`: one line that is the value of the only resource."""
-    if len(resources) != 1:
-        raise BadOutputError(f"format value gives one resource, this probe has {len(resources)}")
-    lines = _lines(body)
-    if len(lines) != 1:
-        raise BadOutputError(f"expected one line with a value, got {len(lines)} lines")
-    return [_text_pair(next(iter(resources)), lines[0])]
-
-
-def lines_pairs(body: bytes, resources: Resources, names: Mapping[str, str]) -> list[Pair]:
-    """`lines`: one `NAME=value` a line; blank lines are skipped."""
-    return [_line_pair(line) for line in _lines(body)]
-
-
-def default_pairs(body: bytes, resources: Resources, names: Mapping[str, str]) -> list[Pair]:
-    """The default choice: by the number of resources, then by what the output looks like."""
-    if len(resources) != 1:
-        return (json_pairs if _braced(body) else lines_pairs)(body, resources, names)
-    lines = _lines(body)
-    if _braced(body) and "string" not in resources.values():
-        return json_pairs(body, resources, names)
-    pairs = [_line_pair(line) for line in lines]
-    if any(names.get(pair.name, pair.name) in resources for pair in pairs):
-        return pairs
-    if len(lines) != 1:
-        only = next(iter(resources))
-        raise BadOutputError(f"expected one value or {only}=value, got {len(lines)} lines")
-    return value_pairs(body, resources, names)
-
-
-def _for_several(body: bytes) -> Reader:
-    """The default choice for a probe of several resources, of which one may be asked for here.
-
-    It may then print a bare value; but what looks like a name is one, never part of a string.
-    """
-    if _braced(body):
-        return json_pairs
-    return lines_pairs if b"=" in body else default_pairs
-
-
-def _braced(body: bytes) -> bool:
-    return body.lstrip().startswith(b"{")
-
-
-def _lines(body: bytes) -> list[bytes]:
-    stripped = (line.strip(b" \t\r") for line in body.split(b"\n"))
-    return [line for line in stripped if line]
-
-
-def _line_pair(line: bytes) -> Pair:
-    name, equals, text = line.partition(b"=")
-    if not equals:
-        return Pair(name="", text=decode(line), fault="expected NAME=value")
-    return _text_pair(decode(name.rstrip(b" \t")), text.lstrip(b" \t"))
-
-
-def _text_pair(name: str, raw: bytes) -> Pair:
-    text = decode(raw)
-    if raw in {b"-", b"null"}:
-        return Pair(name=name, text=None)
-    fault = None if raw else "empty: print - where there is no value"
-    return Pair(name=name, text=text, fault=fault)
-
-
-FORMATS: Final[dict[str, Reader]] = {
-    "value": value_pairs,
-    "lines": lines_pairs,
-    "json": json_pairs,
-}
 
 
 def take(pairs: Iterable[Pair], resources: Resources, names: Mapping[str, str]) -> Parsed:

@@ -2,11 +2,9 @@
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Final
 
-from dynres.value import ValueType
-from dynres.worker.pairs import BadOutputError, Pair, decode
+from dynres.worker.pairs import Asked, BadOutputError, Pair, decode
 
 DEEPEST: Final = 64
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*+"?', re.DOTALL)
@@ -23,9 +21,7 @@ class _Number(str):
     __slots__ = ()
 
 
-def json_pairs(
-    body: bytes, resources: Mapping[str, ValueType], names: Mapping[str, str]
-) -> list[Pair]:
+def json_pairs(body: bytes, asked: Asked) -> list[Pair]:
     """`json`: one object, name -> number, string, boolean or null."""
     _check_depth(body)
     try:

@@ -42,6 +42,14 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Resource -> declared type, for those that this host must report."""
     several: bool = False
     """Whether the probe is declared to feed more resources than one, here or elsewhere."""
+    units: dict[str, str] = {}
+    """Resource -> unit, for those that have one."""
+    shared: bool = False
+    """Whether a shared resource is asked for: this host measures it for others too."""
+    interval: float = 0.0
+    """Smallest interval of the resources, in seconds."""
+    ttl: float = float("inf")
+    """Smallest time to live of the resources, in seconds."""
     host: str
     path: str
     """Where a command without a slash is looked up, and the probe's own PATH."""

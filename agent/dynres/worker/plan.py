@@ -76,7 +76,7 @@ class Declaration:
                 fed.setdefault(probe.name, []).append(resource)
                 rules[name] = Rule.of(resource, probe.name)
         specs = {name: self._spec(probe, fed[name]) for name, probe in probes.items()}
-        cadences = {name: _cadence(specs[name], fed[name]) for name in specs}
+        cadences = {name: _cadence(specs[name]) for name in specs}
         return Plan(specs, cadences, rules)
 
     def _probe_of(self, resource: Resource) -> Probe | None:
@@ -91,6 +91,10 @@ class Declaration:
         return RunSpec(
             probe=probe,
             resources={r.name: r.type for r in resources},
+            units={r.name: r.unit for r in resources if r.unit is not None},
+            shared=any(r.shared for r in resources),
+            interval=min(r.interval for r in resources if r.interval is not None),
+            ttl=min((r.ttl for r in resources if r.ttl is not None), default=float("inf")),
             several=self._feeds[probe.name] > 1,
             host=self.host,
             path=agent.path,
@@ -99,10 +103,10 @@ class Declaration:
         )
 
 
-def _cadence(spec: RunSpec, resources: list[Resource]) -> Cadence:
+def _cadence(spec: RunSpec) -> Cadence:
     probe = spec.probe
     return Cadence(
-        interval=min(r.interval for r in resources if r.interval is not None),
+        interval=spec.interval,
         retry=probe.retry,
         recheck=probe.recheck,
         at_once=probe.plugin == LOAD,
@@ -118,7 +122,7 @@ def _meaning(spec: RunSpec) -> tuple[object, ...]:
         for name in probe.__struct_fields__
         if name not in {"place", "retry", "recheck"}
     )
-    own = (spec.resources, spec.several, spec.host)
+    own = (spec.resources, spec.several, spec.units, spec.shared, spec.host)
     rest = (*own, spec.path, spec.trusted_owners, spec.default_user)
     return (*what, *rest)
 
