@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def command(folder: Path, *arguments: str) -> list[str]:
-    defaults = ("--agent-port", "0", "--client-port", "0", "--metrics", "127.0.0.1:0")
+    defaults = ("--agent-port", "0", "--client-port", "0", "--feed-port", "0", "--metrics", "127.0.0.1:0")
     return [
         *(sys.executable, "-m", "dynres.controller", "--config", str(folder)),
         *(*defaults, *arguments),
@@ -85,7 +85,7 @@ def test_a_folder_that_is_not_there_ends_with_2(tmp_path: Path) -> None:
     assert "nowhere" in done.stderr
 
 
-@pytest.mark.parametrize("option", ["--agent-port", "--client-port"])
+@pytest.mark.parametrize("option", ["--agent-port", "--client-port", "--feed-port"])
 def test_a_port_in_use_ends_with_1_and_says_so(folder: Path, option: str) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

@@ -101,7 +101,12 @@ async def serving(
     if hosts is not None:
         (folder / "hosts.yaml").write_text(hosts)
     options = ControllerOptions(
-        config=folder, listen="127.0.0.1", agent_port=0, client_port=0, metrics="127.0.0.1:0"
+        config=folder,
+        listen="127.0.0.1",
+        agent_port=0,
+        client_port=0,
+        feed_port=0,
+        metrics="127.0.0.1:0",
     )
     server = Server(options, await asyncio.to_thread(load, folder, "controller"))
     hangup = asyncio.Event()

@@ -118,6 +118,7 @@ def agent_reload(context: click.Context, host: str | None, as_json: bool) -> Non
 )
 @click.option("--agent-port", type=click.IntRange(0, 65535), help="Port for agents (5750).")
 @click.option("--client-port", type=click.IntRange(0, 65535), help="Port for clients (5751).")
+@click.option("--feed-port", type=click.IntRange(0, 65535), help="Port of the feed (5752).")
 @click.pass_context
 def controller(context: click.Context, /, **options: object) -> None:
     """Run the controller; SIGHUP or `dynres controller reload` reads its files again.

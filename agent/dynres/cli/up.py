@@ -41,6 +41,7 @@ def controller_arguments(config: Path, ports: Ports, state: Path) -> tuple[str, 
     return (
         *("--config", str(config), "--listen", "127.0.0.1", "--state", str(state)),
         *("--agent-port", str(ports.agents), "--client-port", str(ports.clients)),
+        *("--feed-port", "0"),
         *("--metrics", f"127.0.0.1:{ports.controller_page}"),
     )
 

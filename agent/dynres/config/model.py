@@ -174,9 +174,10 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     """`controller.yaml`."""
 
     listen: str = "127.0.0.1"
-    """Address; agents connect to port 5750 there, clients to 5751."""
+    """Address; agents connect to port 5750 there, clients to 5751, the feed is at 5752."""
     agent_port: int = 5750
     client_port: int = 5751
+    feed_port: int = 5752
     metrics: str | None = "0.0.0.0:9751"
     per_host_metrics: bool = False
     state: str = "/var/lib/dynres"

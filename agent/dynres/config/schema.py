@@ -191,6 +191,7 @@ class Controller(Shape):
     listen: ListenAddress | None = Field(None, description="Address to listen on.")
     agent_port: Annotated[int, whole(0, 65_535)] | None = Field(None, description="5750.")
     client_port: Annotated[int, whole(0, 65_535)] | None = Field(None, description="5751.")
+    feed_port: Annotated[int, whole(0, 65_535)] | None = Field(None, description="5752.")
     metrics: Metrics | None = Field(None, description="The metrics page.")
     state: AbsolutePath | None = Field(None, description="Folder for what must survive a restart.")
     registration: Annotated[str, choice("listed", "keyed", "open")] | None = Field(

@@ -6,7 +6,7 @@ from typing import Any
 from dynres.config import schema
 from dynres.config.findings import Findings
 from dynres.config.model import AgentSettings, ControllerSettings
-from dynres.config.scalars import Document
+from dynres.config.scalars import Document, Map
 from dynres.config.shape import mapping, validate
 
 
@@ -50,7 +50,7 @@ def read_controller(
     if node is None or shape is None:
         return ControllerSettings()
     given: dict[str, Any] = {"log_level": shape.log_level}
-    for key in ("agent_port", "client_port", "state", "forget_after", "registration"):
+    for key in ("agent_port", "client_port", "feed_port", "state", "forget_after", "registration"):
         if getattr(shape, key) is not None:
             given[key] = getattr(shape, key)
     if shape.listen is not None:
@@ -60,12 +60,21 @@ def read_controller(
         if shape.metrics.listen is not None:
             given["metrics"] = shape.metrics.listen or None
     made = ControllerSettings(**given)
-    if made.agent_port == made.client_port and made.agent_port:
-        key = "client_port" if "client_port" in node else "agent_port"
-        what = f"controller: {key}"
-        findings.fault(node.place_of(key), what, "two different ports", str(made.agent_port))
+    _check_ports(made, node, findings)
     _check_registration(made, node.place_of("registration"), findings, listed=listed)
     return made
+
+
+def _check_ports(made: ControllerSettings, node: Map, findings: Findings) -> None:
+    """Each port but 0 (any) serves one thing."""
+    seen: dict[int, str] = {}
+    for key in ("agent_port", "client_port", "feed_port"):
+        port = getattr(made, key)
+        if port and port in seen:
+            named = key if key in node else seen[port]
+            what = f"controller: {named}"
+            findings.fault(node.place_of(named), what, "another port for each", str(port))
+        seen[port] = key
 
 
 def _check_registration(

@@ -19,6 +19,7 @@ def _options(arguments: list[str]) -> "ControllerOptions":
     parser.add_argument("--listen", metavar="ADDR")
     parser.add_argument("--agent-port", type=int, metavar="PORT")
     parser.add_argument("--client-port", type=int, metavar="PORT")
+    parser.add_argument("--feed-port", type=int, metavar="PORT")
     parser.add_argument("--metrics", metavar="ADDR:PORT")
     parser.add_argument("--state", type=Path, metavar="DIR")
     given = parser.parse_args(arguments)
@@ -27,6 +28,7 @@ def _options(arguments: list[str]) -> "ControllerOptions":
         listen=given.listen,
         agent_port=given.agent_port,
         client_port=given.client_port,
+        feed_port=given.feed_port,
         metrics=given.metrics,
         state=given.state,
     )

@@ -9,13 +9,16 @@ from dynres.config.model import Resource
 from dynres.config.names import AmbiguousError, host_key
 from dynres.config.near import nearest
 from dynres.controller.amounts import Amounts
+from dynres.controller.condition import RequirementError
 from dynres.controller.core import Core
 from dynres.controller.distribution import Instance
+from dynres.controller.placement import Placement
+from dynres.controller.requirement import Requirement
 from dynres.controller.resvals import DIFFERS, FRESH, STALE, Cell
 from dynres.controller.session import Session
 from dynres.controller.shared import NO_REPORTER, Shared
 from dynres.value import Value, format_duration
-from dynres.wire.requests import Failure
+from dynres.wire.requests import AskHosts, Failure
 from dynres.wire.views import (
     AgentView,
     ConfigView,
@@ -57,7 +60,7 @@ class Answers:
 
     def __init__(self, core: Core, now: float) -> None:
         self._core = core
-        self._now = now
+        self.now = now
 
     # which hosts and resources are meant
 
@@ -100,9 +103,9 @@ class Answers:
         """One host, its agent and how its files compare."""
         session = self._core.registry.session(host)
         return HostDetail(
-            state=self._core.registry.state(host, self._now),
+            state=self._core.registry.state(host, self.now),
             closed=host in self._core.closed,
-            agent=_agent(session, self._now),
+            agent=_agent(session, self.now),
             config=_config(session),
         )
 
@@ -113,11 +116,31 @@ class Answers:
         shown = tuple(h for h, detail in details.items() if all_hosts or detail.state == "up")
         return HostsView(hosts=shown, unknown=(), details=details)
 
+    def hosts_where(self, placement: Placement, request: AskHosts, where: str) -> HostsView:
+        """The hosts that satisfy a requirement. Raises RefusedError."""
+        requirement = self.requirement(placement, where)
+        names = self.hosts_named(request.hosts) if request.hosts else None
+        found = placement.find(requirement, self.now, names=names, all_hosts=request.all_hosts)
+        shown = (*found.hosts, *found.unknown) if request.details else ()
+        return HostsView(
+            hosts=tuple(found.hosts),
+            unknown=tuple(found.unknown),
+            details={host: self.detail(host) for host in shown},
+        )
+
+    @staticmethod
+    def requirement(placement: Placement, where: str) -> Requirement:
+        """The requirement that a text means. Raises RefusedError with the column."""
+        try:
+            return placement.requirement(where)
+        except RequirementError as error:
+            raise RefusedError("requirement", f"the requirement is refused: {error}") from error
+
     # values
 
     def values_of(self, host: str, resources: Iterable[Resource]) -> HostView:
         """One host and its values, resources in the order given; absent ones are left out."""
-        cells = self._core.table.row(host, self._now)
+        cells = self._core.table.row(host, self.now)
         values: dict[str, ValueView] = {}
         for resource in resources:
             cell = cells.get(resource.name)
@@ -140,7 +163,7 @@ class Answers:
         """One value; None where the resource is absent on that host."""
         if resource.shared:
             return self._shared_value(host, resource)
-        cell = self._core.table.cell(host, resource.name, self._now)
+        cell = self._core.table.cell(host, resource.name, self.now)
         return None if cell is None else self._own_value(host, resource, cell)
 
     def _own_value(self, host: str, resource: Resource, cell: Cell) -> ValueView:
@@ -157,7 +180,7 @@ class Answers:
             last=last,
             unit=resource.unit,
             state=STATES.get(cell.state, "unavailable"),
-            reason=self._stale_reason(host, resource) if cell.state == STALE else cell.reason,
+            reason=self.stale_reason(host, resource) if cell.state == STALE else cell.reason,
             age=self._age(cell.measured),
             source=Source(
                 kind=origin.kind,
@@ -207,12 +230,12 @@ class Answers:
             reason = self._no_value(shared)
             return Measured("unavailable", None, last, reason, age, probe, reporter)
         if age is not None and resource.ttl is not None and age > resource.ttl:
-            reason = self._stale_reason(shared.reporter, resource)
+            reason = self.stale_reason(shared.reporter, resource)
             return Measured("stale", None, last, reason, age, probe, reporter)
         return Measured("fresh", last, last, None, age, probe, reporter)
 
     def _own_measured(self, resource: Resource, host: str) -> Measured:
-        cell = self._core.table.cell(host, resource.name, self._now)
+        cell = self._core.table.cell(host, resource.name, self.now)
         if cell is None:
             return Measured("unavailable", None, None, None, None, None, None)
         stale = cell.state == STALE
@@ -220,7 +243,7 @@ class Answers:
             STATES.get(cell.state, "unavailable"),
             cell.value,
             cell.last,
-            self._stale_reason(host, resource) if stale else cell.reason,
+            self.stale_reason(host, resource) if stale else cell.reason,
             self._age(cell.measured),
             cell.origin.probe,
             None if cell.origin.kind == "static" else host,
@@ -235,16 +258,16 @@ class Answers:
         reporters = self._core.distribution.reporters(instance)
         return reporters if len(reporters) <= 3 else (*reporters[:3], "…")
 
-    def _stale_reason(self, host: str | None, resource: Resource) -> str:
+    def stale_reason(self, host: str | None, resource: Resource) -> str:
         """Why a value is older than its ttl."""
         ttl = f"older than its ttl of {format_duration(resource.ttl or 0.0)}"
         if host is None:
             return f"{ttl}; {NO_REPORTER}"
-        state = self._core.registry.state(host, self._now)
+        state = self._core.registry.state(host, self.now)
         return f"{ttl}; host {host} is unreachable" if state == "unreachable" else ttl
 
     def _age(self, measured: float) -> float | None:
-        age = self._now - measured
+        age = self.now - measured
         return max(0.0, age) if abs(age) < float("inf") else None
 
     # pools

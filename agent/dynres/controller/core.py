@@ -95,10 +95,19 @@ class Core:
     def amounts(self, resource: Resource, instance: Instance, fresh: Value | None) -> Amounts:
         """How much of an instance there is, and is free: the one place that says so.
 
-        `fresh` is its measured value, None while that is not fresh. After a change of what is
-        held, `columns.held(instance)` has to be told.
+        `fresh` is its measured value, None while that is not fresh. Whoever changes what is held
+        calls `held`.
         """
         return amounts(resource, instance, fresh)
+
+    def held(self, instance: Instance) -> None:
+        """What jobs hold of an instance has changed."""
+        self.columns.held(instance)
+        if instance.host is None:
+            self.shared.changed.add((instance.resource, instance.id))
+        elif self.table.journal is not None and instance.host in self.table.rows:
+            column, row = self.table.index[instance.resource], self.table.rows[instance.host]
+            self.table.journal.cell(column, row)
 
     def reload(self, configuration: Configuration, rule: Rule, now: float) -> list[Output]:
         """Go by another configuration; what is measured and declared alike keeps its values."""

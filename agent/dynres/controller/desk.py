@@ -11,10 +11,13 @@ import msgspec
 from dynres.controller.answers import Answers, RefusedError
 from dynres.controller.core import Core
 from dynres.controller.explain import explain
+from dynres.controller.placement import Placement
+from dynres.controller.why import explain_requirement
 from dynres.wire.codec import WireError, encode
 from dynres.wire.requests import (
     AnyAnswer,
     AskExplain,
+    AskFeed,
     AskHosts,
     AskPools,
     AskReload,
@@ -22,6 +25,7 @@ from dynres.wire.requests import (
     Call,
     Explained,
     Failure,
+    FeedAt,
     Hosts,
     Pools,
     Reloaded,
@@ -46,8 +50,11 @@ class Desk:
         clock: Callable[[], float],
         reload: Callable[[], Awaitable[Reloaded | Failure]],
         measured: Callable[[str, float], None],
+        feed: str,
     ) -> None:
         self._core = core
+        self._placement = Placement(core)
+        self._feed = feed
         self._clock = clock
         self._reload = reload
         self._measured = measured
@@ -73,12 +80,20 @@ class Desk:
         request = call.request
         answers = Answers(self._core, self._clock())
         if isinstance(request, AskHosts):
+            if request.where is not None:
+                return Hosts(view=answers.hosts_where(self._placement, request, request.where))
             return Hosts(view=answers.hosts(request.hosts, all_hosts=request.all_hosts))
         if isinstance(request, AskPools):
             return Pools(view=answers.pools_view(holders=request.holders))
         if isinstance(request, AskExplain):
             view = explain(self._core, answers, request.host, request.resource)
+            if request.where is not None:
+                requirement = answers.requirement(self._placement, request.where)
+                why = explain_requirement(answers, self._placement, requirement, view.host)
+                view = msgspec.structs.replace(view, sentences=(*view.sentences, *why))
             return Explained(view=view)
+        if isinstance(request, AskFeed):
+            return FeedAt(endpoint=self._feed)
         if isinstance(request, AskReload):
             return await self._reload()
         raise RefusedError("usage", "this request is answered elsewhere")

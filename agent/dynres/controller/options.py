@@ -20,6 +20,7 @@ class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
     listen: str | None = None
     agent_port: int | None = None
     client_port: int | None = None
+    feed_port: int | None = None
     metrics: str | None = None
     state: Path | None = None
 
@@ -29,6 +30,9 @@ class Addresses(msgspec.Struct, frozen=True):
 
     agents: str
     clients: str
+    feed: str
+    feed_asked: bool
+    """Whether somebody named the port of the feed."""
     metrics: str | None
     asked: bool
     """Whether somebody named the address of the metrics page."""
@@ -46,6 +50,9 @@ def addresses(options: ControllerOptions, configuration: Configuration) -> Addre
     return Addresses(
         agents=endpoint(options.agent_port, settings.agent_port),
         clients=endpoint(options.client_port, settings.client_port),
+        feed=endpoint(options.feed_port, settings.feed_port),
+        feed_asked=(options.feed_port is not None)
+        or settings.feed_port != ControllerSettings().feed_port,
         metrics=settings.metrics if options.metrics is None else options.metrics,
         asked=options.metrics is not None or settings.metrics != ControllerSettings().metrics,
     )

@@ -66,12 +66,15 @@ class _Parser:
         )
 
     def whole(self) -> Condition:
-        if self._token.kind == "end":
+        if self._ended():
             raise RequirementError(1, "the requirement is empty", "write for example mem >= 2 GB")
         found = self._condition(self._either())
-        if self._token.kind != "end":
+        if not self._ended():
             raise self._unexpected("&&, || or the end")
         return found
+
+    def _ended(self) -> bool:
+        return self._token.kind == "end"
 
     def _either(self) -> Condition | Operand:
         return self._chain("||", self._both, Any)

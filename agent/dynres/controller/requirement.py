@@ -33,6 +33,7 @@ TRUE: Final = 2
 
 Verdicts = npt.NDArray[np.int8]
 """FALSE, UNKNOWN or TRUE, one a row."""
+Holds = npt.NDArray[np.bool_]
 
 _COMPARE: Final[dict[Comparison, np.ufunc]] = {
     "==": np.equal,
@@ -74,8 +75,8 @@ class Source(Protocol):
 class Masks(NamedTuple):
     """On which rows a requirement holds, and on which it is unknown whether it does."""
 
-    satisfied: npt.NDArray[np.bool_]
-    unknown: npt.NDArray[np.bool_]
+    satisfied: Holds
+    unknown: Holds
 
 
 class Requirement:
@@ -108,8 +109,7 @@ def decide(what: Meaning, source: Source) -> Verdicts:
                 verdicts = join(verdicts, decide(part, source))
             return verdicts
         case Denied(part):
-            turned: Verdicts = np.int8(TRUE) - decide(part, source)
-            return turned
+            return np.int8(TRUE) - decide(part, source)
         case Known() | Mapped() | Against() | Between():
             return _leaf(what, source)
 
@@ -119,10 +119,11 @@ def _leaf(what: Leaf, source: Source) -> Verdicts:
         case Known(truth):
             return np.full(source.size, TRUE if truth else FALSE, dtype=np.int8)
         case Mapped(resource):
-            return (source.column(resource).states != ABSENT).astype(np.int8) * np.int8(TRUE)
+            mapped = source.column(resource).states != ABSENT
+            return np.where(mapped, np.int8(TRUE), np.int8(FALSE))
         case Against(resource, operator, value):
             states, numbers = source.column(resource)
-            holds = _COMPARE[operator](numbers, _number(value, source))
+            holds: Holds = _COMPARE[operator](numbers, _number(value, source))
             return _verdicts(holds, states == FRESH, states == ABSENT)
         case Between(left, operator, right, factors):
             first, second = source.column(left), source.column(right)
@@ -135,10 +136,8 @@ def _number(value: Value, source: Source) -> float:
     return source.text_code(value) if isinstance(value, str) else float(value)
 
 
-def _verdicts(
-    holds: npt.NDArray[np.bool_], fresh: npt.NDArray[np.bool_], absent: npt.NDArray[np.bool_]
-) -> Verdicts:
+def _verdicts(holds: Holds, fresh: Holds, absent: Holds) -> Verdicts:
     """Unknown where a value is not fresh, but false where a resource is absent."""
-    verdicts = np.where(fresh, holds.view(np.int8) * np.int8(TRUE), np.int8(UNKNOWN))
+    verdicts: Verdicts = np.where(fresh, holds.view(np.int8) * np.int8(TRUE), np.int8(UNKNOWN))
     verdicts[absent] = FALSE
     return verdicts

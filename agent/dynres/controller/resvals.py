@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from dynres.controller.interned import Interned
+from dynres.controller.journal import Journal
 from dynres.value import Value, ValueType
 from dynres.wire.views import SourceKind
 
@@ -85,6 +86,8 @@ class Resvals:
         self._reason = np.full(shape, -1, dtype=np.int32)
         self._current = np.zeros(shape, dtype=np.bool_)
         self._disputed = np.zeros(shape, dtype=np.bool_)
+        self.journal: Journal | None = None
+        """What changes is noted here, while somebody follows."""
         for host in hosts:
             self.add_host(host)
 
@@ -100,6 +103,8 @@ class Resvals:
             self.rows[host] = row
             self.hosts += [None] * (row + 1 - len(self.hosts))
             self.hosts[row] = host
+            if self.journal is not None:
+                self.journal.rows.add(row)
         return row
 
     def remove_host(self, host: str) -> None:
@@ -107,6 +112,8 @@ class Resvals:
         row = self.rows.pop(host, None)
         if row is not None:
             self.hosts[row] = None
+            if self.journal is not None:
+                self.journal.gone(row, host)
             self._value[:, row] = np.nan
             self._measured[:, row] = NEVER
             self._state[:, row] = ABSENT
@@ -150,10 +157,13 @@ class Resvals:
         if newer if isinstance(rows, int) else newer.any():
             return False
         if value is None:
+            why = self._reasons.code(reason or "unavailable")
+            self._note(column, rows, UNAVAILABLE, self._reason, why)
             self._state[column, rows] = UNAVAILABLE
-            self._reason[column, rows] = self._reasons.code(reason or "unavailable")
+            self._reason[column, rows] = why
         else:
             number = self._texts.code(value) if isinstance(value, str) else float(value)
+            self._note(column, rows, FRESH, self._value, number)
             self._value[column, rows] = number
             self._state[column, rows] = FRESH
             self._reason[column, rows] = -1
@@ -164,6 +174,19 @@ class Resvals:
             self._sweep()
         return True
 
+    def _note(
+        self, column: int, rows: Rows, state: int, matrix: npt.NDArray[Any], number: float
+    ) -> None:
+        """Note for the journal what is about to be written, where it is anything else."""
+        if self.journal is None:
+            return
+        if not isinstance(rows, int):
+            self.journal.rows.update(rows.tolist())
+            return
+        self.journal.rows.add(rows)
+        if self._state[column, rows] != state or matrix[column, rows] != number:
+            self.journal.cell(column, rows)
+
     def expect(self, column: int, rows: Rows, origin: Origin) -> None:
         """A probe measures it on these hosts: until a report comes, unavailable."""
         self.put(column, rows, None, origin=origin, measured=NEVER, reason=NO_REPORT)
@@ -171,6 +194,8 @@ class Resvals:
 
     def withdraw(self, column: int, row: int, reason: str) -> None:
         """What was measured no longer counts, whatever its age."""
+        if self.journal is not None:
+            self.journal.cell(column, row)
         self._state[column, row] = UNAVAILABLE
         self._reason[column, row] = self._reasons.code(reason)
         self._current[column, row] = False
@@ -195,6 +220,8 @@ class Resvals:
             if column is not None:
                 hit[column] = False
         self._measured[hit, row] = np.maximum(self._measured[hit, row], measured)
+        if self.journal is not None:
+            self.journal.rows.add(row)
 
     def new_session(self, row: int) -> None:
         """What an earlier session reported ages from now on; no run of the new one renews it."""
@@ -202,8 +229,12 @@ class Resvals:
 
     def dispute(self, row: int, columns: Iterable[int]) -> None:
         """Exactly these columns are unavailable on that host: their definitions differ."""
+        before = self._disputed[:, row].copy()
         self._disputed[:, row] = False
         self._disputed[list(columns), row] = True
+        if self.journal is not None:
+            for column in np.flatnonzero(before != self._disputed[:, row]).tolist():
+                self.journal.cell(column, row)
 
     def carry(self, old: "Resvals", names: Iterable[str]) -> None:
         """Take over what `old` has measured of the resources `names`, where it still belongs."""
@@ -233,6 +264,22 @@ class Resvals:
 
     # reading
 
+    def row_states(self, rows: npt.NDArray[np.intp], now: float) -> npt.NDArray[np.int8]:
+        """The states of every resource (first axis) on some rows."""
+        oldest = (now - self._ttl)[:, np.newaxis]
+        state, measured = self._state[:, rows], self._measured[:, rows]
+        return self._effective(state, measured, self._disputed[:, rows], oldest)
+
+    def next_stale(
+        self, rows: npt.NDArray[np.intp], states: npt.NDArray[np.int8]
+    ) -> npt.NDArray[np.float64]:
+        """When the first value of each row goes stale, if nothing comes; `states` as of now."""
+        ends = self._measured[:, rows] + self._ttl[:, np.newaxis]
+        found: npt.NDArray[np.float64] = np.where(states == FRESH, ends, ALWAYS).min(
+            axis=0, initial=ALWAYS
+        )
+        return found
+
     def raw_state(self, column: int, row: int) -> int:
         """ABSENT, FRESH (whatever its age) or UNAVAILABLE, as it was written."""
         return int(self._state[column, row])
@@ -257,15 +304,22 @@ class Resvals:
 
     def written(self, column: int, rows: Several = EVERY) -> npt.NDArray[np.float64]:
         """What was last known of one resource (strings as codes), whatever its state; else NaN."""
-        return self._value[column][rows]
+        chosen: npt.NDArray[np.float64] = self._value[column][rows]
+        return chosen
 
     def instants(self, column: int, rows: Several = EVERY) -> npt.NDArray[np.float64]:
         """When what is known of one resource was measured."""
-        return self._measured[column][rows]
+        chosen: npt.NDArray[np.float64] = self._measured[column][rows]
+        return chosen
 
     def disputed(self, column: int, rows: Several = EVERY) -> npt.NDArray[np.bool_]:
         """On which rows the definition of one resource differs."""
-        return self._disputed[column][rows]
+        chosen: npt.NDArray[np.bool_] = self._disputed[column][rows]
+        return chosen
+
+    def clashes(self, row: int) -> list[int]:
+        """The columns whose definitions differ on that row."""
+        return np.flatnonzero(self._disputed[:, row]).tolist()
 
     def numbers(self, column: int, now: float) -> npt.NDArray[np.float64]:
         """The fresh values of one resource for every row (strings as codes); NaN elsewhere."""
@@ -300,6 +354,10 @@ class Resvals:
         if row is None or column is None or self._state[column, row] == ABSENT:
             return None
         return self._cells(np.array([column], dtype=np.intp), row, now)[resource]
+
+    def some(self, row: int, columns: Iterable[int], now: float) -> dict[str, Cell]:
+        """Cells of one row, absent ones too."""
+        return self._cells(np.array(list(columns), dtype=np.intp), row, now)
 
     def _cells(self, here: npt.NDArray[np.intp], row: int, now: float) -> dict[str, Cell]:
         measured = self._measured[here, row]

@@ -13,6 +13,7 @@ from dynres.config.faults import ConfigError, Fault
 from dynres.config.result import Loaded
 from dynres.controller.core import Core, Note, Output
 from dynres.controller.desk import Desk, broken
+from dynres.controller.feed import Feed
 from dynres.controller.numbers import numbers
 from dynres.controller.options import (
     Addresses,
@@ -31,6 +32,10 @@ from dynres.wire.requests import Failure, Reloaded
 
 TICK: Final = 0.25
 """Seconds between two looks at what time has done."""
+TELL: Final = 0.1
+"""Seconds between two messages of the feed: what changes meanwhile goes together."""
+FEED_QUEUE: Final = 64
+"""Messages that a subscriber of the feed may leave untaken."""
 log = logging.getLogger("dynres.controller")
 
 
@@ -54,14 +59,33 @@ class Server:
         loop = asyncio.get_running_loop()
         self._metrics = ControllerMetrics(on_loop(loop, lambda: numbers(self._core, clock())))
         self._core = Core(loaded.configuration, rule, clock(), self._metrics.report)
-        self._desk = Desk(self._core, clock, self.reload, self._metrics.operation)
         with contextlib.ExitStack() as opened:
             self._agents = Listener(where.agents, self._on_agent)
             opened.callback(self._agents.close)
             self._clients = Listener(where.clients, self._on_client)
             opened.callback(self._clients.close)
+            self._listen_feed(where)
+            opened.callback(self._feeds.close)
             self._page = self._serve_page(where)
             self._opened = opened.pop_all()
+
+        self._feed = Feed(
+            self._core, self._feeds.send, epoch=time.time_ns() // 10**6, wall=time.time
+        )
+        self._desk = Desk(
+            self._core, clock, self.reload, self._metrics.operation, self._feeds.endpoint
+        )
+
+    def _listen_feed(self, where: Addresses) -> None:
+        """A port that nobody named may be taken by another controller on this machine."""
+        try:
+            self._feeds = Listener(where.feed, self._on_feed, send_queue=FEED_QUEUE)
+        except LinkError as error:
+            if where.feed_asked:
+                raise
+            anywhere = f"{where.feed.rpartition(':')[0]}:0"
+            self._feeds = Listener(anywhere, self._on_feed, send_queue=FEED_QUEUE)
+            log.warning("%s; the feed is at %s", error, self._feeds.endpoint)
 
     def _serve_page(self, where: Addresses) -> Page | None:
         if where.metrics is None:
@@ -85,6 +109,11 @@ class Server:
         return self._agents.endpoint, self._clients.endpoint
 
     @property
+    def feed(self) -> str:
+        """Where the feed is, port resolved."""
+        return self._feeds.endpoint
+
+    @property
     def page(self) -> str | None:
         """Where the metrics page is; None without one."""
         return None if self._page is None else self._page.address
@@ -93,7 +122,21 @@ class Server:
     def status(self) -> str:
         """Where it listens, for the log and for systemd."""
         page = f", metrics at {self._page.address}" if self._page else ""
-        return f"agents at {self._agents.endpoint}, clients at {self._clients.endpoint}{page}"
+        feed = f", feed at {self._feeds.endpoint}"
+        return f"agents at {self._agents.endpoint}, clients at {self._clients.endpoint}{feed}{page}"
+
+    # the feed
+
+    def _on_feed(self, peer: bytes, address: str, body: bytes) -> None:
+        try:
+            self._feed.receive(peer, body, clock())
+        except WireError as error:
+            self._log.warn(f"the feed, from {address}: {error}")
+
+    async def _tell(self) -> None:
+        while True:
+            more = self._feed.turn(clock())
+            await asyncio.sleep(0 if more else TELL)
 
     # agents
 
@@ -172,6 +215,7 @@ class Server:
         """Serve until cancelled; `hangup` asks for a reload."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._tick())
+            tasks.create_task(self._tell())
             tasks.create_task(self._reload_on(hangup))
             tasks.create_task(_watchdog())
             log.info("%s", self.status)

@@ -63,6 +63,8 @@ class SharedTable:
         self._started = now
         self._table: dict[Key, Shared] = {}
         self._duties: dict[str, dict[str, Shared]] = {}
+        self.changed: set[Key] = set()
+        """Instances of which anything was said since whoever follows has emptied it."""
         self.configure(distribution, ())
 
     def configure(self, distribution: Reporters, kept: Iterable[str]) -> None:
@@ -155,6 +157,7 @@ class SharedTable:
         fallback: bool,
     ) -> None:
         """The reporter's reading. Its runs began after it was designated, so it is the newest."""
+        self._note(shared)
         if value is not None:
             shared.last = value
         shared.reason = None if value is not None else reason or "unavailable"
@@ -171,6 +174,10 @@ class SharedTable:
                 continue
             if shared.fallback or not literal:
                 shared.measured = max(measured, shared.measured)
+                self._note(shared)
+
+    def _note(self, shared: Shared) -> None:
+        self.changed.add((shared.instance.resource, shared.instance.id))
 
     def _first(self, shared: Shared, usable: Usable) -> str | None:
         resource = shared.instance.resource
@@ -185,6 +192,7 @@ class SharedTable:
 
     def _assign(self, shared: Shared, host: str) -> None:
         shared.reporter = host
+        self._note(shared)
         self._duties.setdefault(host, {})[shared.instance.resource] = shared
 
     def _relieve(self, shared: Shared) -> None:
@@ -192,6 +200,7 @@ class SharedTable:
             del self._duties[shared.reporter][shared.instance.resource]
         shared.reporter = None
         shared.current = False
+        self._note(shared)
 
 
 def _names(instance: Instance) -> set[str]:

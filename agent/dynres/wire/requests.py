@@ -16,6 +16,10 @@ class AskHosts(Request, frozen=True, kw_only=True, tag="hosts"):
     hosts: tuple[str, ...] = ()
     all_hosts: bool = False
     """Also those that are not up, or closed."""
+    where: str | None = None
+    """Only those that satisfy this requirement."""
+    details: bool = True
+    """Whether all about each host is wanted, beside its name."""
 
 
 class AskValues(Request, frozen=True, kw_only=True, tag="values"):
@@ -32,10 +36,15 @@ class AskPools(Request, frozen=True, kw_only=True, tag="pools"):
 
 
 class AskExplain(Request, frozen=True, kw_only=True, tag="explain"):
-    """All about one value."""
+    """All about one value, and why a requirement holds on that host or does not."""
 
     host: str
     resource: str
+    where: str | None = None
+
+
+class AskFeed(Request, frozen=True, kw_only=True, tag="feed"):
+    """Where the feed is."""
 
 
 class AskReload(Request, frozen=True, kw_only=True, tag="reload"):
@@ -70,6 +79,12 @@ class Explained(Answer, frozen=True, kw_only=True, tag="explained"):
     view: Explanation
 
 
+class FeedAt(Answer, frozen=True, kw_only=True, tag="feed"):
+    """The feed's endpoint as the controller has bound it: `tcp://ADDRESS:PORT`."""
+
+    endpoint: str
+
+
 class Reloaded(Answer, frozen=True, kw_only=True, tag="reloaded"):
     """The new configuration is in force; warnings in words."""
 
@@ -80,13 +95,13 @@ class Failure(Answer, frozen=True, kw_only=True, tag="failure"):
     """The request was refused: a code for scripts, a message for people, faults of files."""
 
     code: str
-    """usage | unknown_host | unknown_resource | config | internal"""
+    """usage | requirement | unknown_host | unknown_resource | config | internal"""
     message: str
     faults: tuple[dict[str, str | None], ...] = ()
 
 
-AnyRequest = AskHosts | AskValues | AskPools | AskExplain | AskReload
-AnyAnswer = Hosts | Values | Pools | Explained | Reloaded | Failure
+AnyRequest = AskHosts | AskValues | AskPools | AskExplain | AskFeed | AskReload
+AnyAnswer = Hosts | Values | Pools | Explained | FeedAt | Reloaded | Failure
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
