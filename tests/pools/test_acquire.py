@@ -1,4 +1,4 @@
-from decimal import Decimal as D
+from decimal import Decimal
 
 import pytest
 from pooled import World, ask, consumable, declare, shared
@@ -15,7 +15,7 @@ def test_what_fits_is_granted_and_taken():
     answer = world.acquire("1", iris=3).answer
     assert answer and answer.answer == "granted"
     assert [(x.resource, x.instance, x.amount, x.host) for x in answer.leases] == [
-        ("iris", "iris", D(3), "h1")
+        ("iris", "iris", Decimal(3), "h1")
     ]
     assert world.free("iris") == 1
 
@@ -188,7 +188,7 @@ def test_what_cannot_be_asked_for_is_an_error(needs: dict[str, int], text: str):
 
 def test_a_resource_asked_for_twice_no_host_or_no_slot_is_an_error():
     world = iris()
-    need = Need("iris", D(1))
+    need = Need("iris", Decimal(1))
     seats = (Seat("h1"),)
     for wrong in (
         Ask(job="1", needs=(need, need), seats=seats),
@@ -201,10 +201,10 @@ def test_a_resource_asked_for_twice_no_host_or_no_slot_is_an_error():
 
 def test_units_are_converted_and_rounded_up():
     world = World(consumable("scratch", (10, ("default",)), unit="GB"))
-    need = Need("scratch", D("1.5"), None, "MB")
+    need = Need("scratch", Decimal("1.5"), None, "MB")
     answer = world.pools.acquire(Ask(job="1", needs=(need,), seats=(Seat("h1"),)), world.at).answer
-    assert answer and [x.amount for x in answer.leases] == [D("0.001465")]
-    wrong = Ask(job="1", needs=(Need("scratch", D(1), None, "s"),), seats=(Seat("h1"),))
+    assert answer and [x.amount for x in answer.leases] == [Decimal("0.001465")]
+    wrong = Ask(job="1", needs=(Need("scratch", Decimal(1), None, "s"),), seats=(Seat("h1"),))
     with pytest.raises(PoolsError, match="converted"):
         world.pools.acquire(wrong, world.at)
 
@@ -255,8 +255,8 @@ def test_what_running_jobs_use_is_recorded_past_capacity_and_nothing_new_is_gran
     assert (world.over("iris"), world.free("iris")) == (False, 2)
 
 
-@pytest.mark.parametrize("keys", [{"reserve": D(2)}, {"reserve_percent": D(20)}])
-def test_a_reserve_is_never_leased(keys: dict[str, D]):
+@pytest.mark.parametrize("keys", [{"reserve": Decimal(2)}, {"reserve_percent": Decimal(20)}])
+def test_a_reserve_is_never_leased(keys: dict[str, Decimal]):
     world = World(shared("iris", (10, ("all",)), **keys))
     assert world.free("iris") == 8
     assert world.reasons("1", iris=9) == ["capacity"]

@@ -1,6 +1,6 @@
 """Releases, expiry, renewals, suspension, reconcile, reboots, measured capacities, reloads."""
 
-from decimal import Decimal as D
+from decimal import Decimal
 
 import pytest
 from pooled import World, consumable, leased, shared
@@ -199,7 +199,7 @@ def test_a_host_that_moves_to_another_pool_leaves_its_leases_where_they_were_tak
     assert said == ["iris: instance h[1-2] is gone; 1 lease is now at h[1,3]"]
     assert (world.free("iris", "h2"), world.free("iris", "h3")) == (4, 1)
     world.crash()
-    assert leased(world.pools) == {("iris", "h[1,3]"): D(3)}
+    assert leased(world.pools) == {("iris", "h[1,3]"): Decimal(3)}
     world.release("1")
     assert world.free("iris", "h3") == 4
 

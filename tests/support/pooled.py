@@ -115,7 +115,15 @@ class World:
         number = None if value is None else float(value)
         when = keys.pop("at", self.now)
         self.readings[resource, instance] = Reading(state, number, when, **keys)
+        if not hasattr(self, "pools"):
+            return
         self.settle_all(self.pools.gained(self.at, (resource, instance)))
+
+    def measure_only(self, resource: str, value: float | None) -> None:
+        """As `measure`, but whoever waits is not served yet."""
+        state = "fresh" if value is not None else "unavailable"
+        number = None if value is None else float(value)
+        self.readings[resource, resource] = Reading(state, number, self.now)  # type: ignore[arg-type]
 
     def closed(self, host: str) -> bool:
         return host in self.shut
