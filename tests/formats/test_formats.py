@@ -94,7 +94,7 @@ cut = st.tuples(objects, st.integers(0, 200), st.binary(max_size=3)).map(
 
 
 WORDS = (
-    b"begin\n|end\n|h1:a:|h1:s:x\n|global:b:1\n|-\n|- x\n|a = 1\n|s = \"|\\\"|\"\n|2 a 1 b 1\n|1 a |OK"
+    b'begin\n|end\n|h1:a:|h1:s:x\n|global:b:1\n|-\n|- x\n|a = 1\n|s = "|\\"|"\n|2 a 1 b 1\n|1 a '
     b"|a=1MB;2;3|'a'=|U |a 1\n|a{|x=\"y\"|}| 1\n|# HELP a\n|,|'|\r\n|0 0 0|:|=|{|\xff|\n"
 )
 words = st.lists(st.sampled_from([*WORDS.split(b"|"), b"|"]) | st.binary(max_size=4)).map(b"".join)

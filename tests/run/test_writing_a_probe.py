@@ -12,6 +12,7 @@ from hosts import PATH, job
 from dynres.config.load import load
 from dynres.worker.formats import FORMATS, parse
 from dynres.worker.outcome import Outcome
+from dynres.worker.pairs import Asked
 from dynres.worker.plugin_client import PluginHosts
 
 PAGE = (Path(__file__).parents[2] / "docs" / "writing-a-probe.md").read_text()
@@ -37,14 +38,15 @@ def test_the_page_has_its_examples():
 
 
 def test_the_first_program_prints_a_value(tmp_path):
-    parsed = parse(program("scratch_free", tmp_path, "/"), None, {"scratch_free": "numeric"}, {})
+    asked = Asked(resources={"scratch_free": "numeric"})
+    parsed = parse(program("scratch_free", tmp_path, "/"), None, asked)
     assert parsed.problem is None
     assert isinstance(parsed.values["scratch_free"], float)
 
 
 @pytest.mark.parametrize("name", ["licence", "licence_json"])
 def test_the_programs_for_several_resources_print_them_all(name, tmp_path):
-    parsed = parse(program(name, tmp_path), None, SEVERAL, {})
+    parsed = parse(program(name, tmp_path), None, Asked(resources=SEVERAL, several=True))
     assert parsed.values == {"seats_used": 17.0, "seats_free": 23.0, "licence_server": "lic1"}
     assert parsed.refused == ()
 

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from typing import Any, Final, Protocol
 
 from dynres import __version__
@@ -22,6 +22,7 @@ from dynres.worker.latest import Latest
 from dynres.worker.outcome import RunResult, RunSpec
 from dynres.worker.plan import Declaration, Plan
 from dynres.worker.reporter import Reporter
+from dynres.worker.streams import StreamRuns, Streams
 from dynres.worker.timetable import After, Changes, Timetable
 
 LONGEST_NAP: Final = 5.0
@@ -35,8 +36,8 @@ def clock() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
-class Runs(Protocol):
-    """What runs a probe once."""
+class Runs(StreamRuns, Protocol):
+    """What runs probes, once or as streams."""
 
     async def run(self, spec: RunSpec) -> RunResult:
         """One run; never raises for what the probe does."""
@@ -73,6 +74,7 @@ class Agent:
         """Set whenever a run ended, a report left or a link's state changed."""
         self._runs = runs
         self._spawn = spawn
+        self.streams = Streams(runs, spawn, self._take_of_stream, clock)
         self._failures = Failures()
         self._loop = asyncio.get_running_loop()
         self.metrics = AgentMetrics(on_loop(self._loop, lambda: list(self._current_values())))
@@ -133,6 +135,7 @@ class Agent:
             self._runs.cancel(probe)
         for probe in changes.removed:
             self._runs.forget(probe)
+        self.streams.plan(self.plan.streams, recheck=recheck)
         probes = set(self.plan.specs)
         self.metrics.keep_only(probes)
         self._failures.keep_only(probes)
@@ -166,7 +169,7 @@ class Agent:
         now = clock()
         self.timetable.ended(probe, now, _after(result))
         if self._is_current(probe, meaning):
-            self._take(result, spec, now)
+            self._take(result, spec.resources, now)
         self.changed.set()
         self._tick()
 
@@ -175,12 +178,18 @@ class Agent:
         cadence = self.plan.cadences.get(probe)
         return cadence is not None and cadence.definition == meaning
 
-    def _take(self, result: RunResult, spec: RunSpec, now: float) -> None:
+    def _take_of_stream(self, result: RunResult, spec: RunSpec, about: Collection[str]) -> None:
+        """A batch of records, or the end of a stream; `about`: which resources it tells of."""
+        if self.plan.specs.get(result.probe) is not None:
+            self._take(result, about, clock())
+            self.changed.set()
+
+    def _take(self, result: RunResult, asked: Collection[str], now: float) -> None:
         self.metrics.ran(result.probe, result.outcome, result.duration)
         line = self._failures.line(result, now)
         if line is not None:
             log.log(logging.WARNING if result.failure else logging.INFO, "%s", line)
-        ended = self.latest.apply(result, spec.resources)
+        ended = self.latest.apply(result, asked)
         if ended is not None:
             for link in self.links.values():
                 link.ended(ended)
@@ -195,6 +204,10 @@ class Agent:
         self._stopped = True
         if self._timer is not None:
             self._timer.cancel()
+
+    async def end_streams(self) -> None:
+        """End the streaming probes, in order."""
+        await self.streams.end()
 
     def disconnect(self) -> None:
         """Say goodbye to every controller."""

@@ -27,6 +27,11 @@ class Channel:
         self._out = bytearray()
         epoll.register(fd, _READ)
 
+    @property
+    def backlog(self) -> int:
+        """Bytes that the socket has not taken yet."""
+        return len(self._out)
+
     def receive(self) -> list[Any] | None:
         """The messages that have come; None when the agent is gone."""
         try:

@@ -71,6 +71,8 @@ def request(
         cpu=probe.cpu,
         allow_unsafe=probe.allow_unsafe,
         trusted=tuple(trusted),
+        stream=probe.mode == "stream",
+        talks=probe.format == "load_sensor",
     )
 
 

@@ -116,6 +116,7 @@ async def _work(
     finally:
         notify.stopping()
         agent.stop()
+        await agent.end_streams()
 
 
 async def _answer_locally(

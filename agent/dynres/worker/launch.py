@@ -38,6 +38,10 @@ class LaunchRequest(NamedTuple):
     """Skip the check of who owns the files."""
     trusted: tuple[int, ...] = ()
     """User ids beside root and the agent's own that may own the files."""
+    stream: bool = False
+    """It stays: `timeout` bounds its start only, and its output is handed on as it comes."""
+    talks: bool = False
+    """Its stdin is a pipe from the agent; else /dev/null."""
 
 
 class LaunchResult(NamedTuple):

@@ -13,7 +13,7 @@ import sys
 import time
 from heapq import heappop, heappush
 
-from dynres.worker import running
+from dynres.worker import feeds, running
 from dynres.worker.channel import Channel
 from dynres.worker.launch_bounds import LAUNCHER_FD
 from dynres.worker.launcher_setup import SetupFault, set_up
@@ -29,6 +29,8 @@ SIGTERM, SIGKILL = 15, 9
 
 SLOW_START = 0.1
 """Seconds after which a start's thread counts as hanging and another takes its place."""
+QUIT = 0.5
+"""Seconds that a stream which was told to quit has until SIGTERM."""
 GRACE = 1.0
 """Seconds between SIGTERM and SIGKILL."""
 KILL_PATIENCE = 1.0
@@ -45,6 +47,7 @@ class Launcher:
     def __init__(self, fd: int, agent: str, owner: int) -> None:
         self._epoll = select.epoll()
         self._channel = Channel(fd, self._epoll)
+        self._feeds = feeds.Feeds(self._epoll, self._channel)
         self._starts = Starts(agent, owner)
         self._orphans = Orphans(self._epoll)
         self._epoll.register(self._starts.wake, select.EPOLLIN)
@@ -110,6 +113,11 @@ class Launcher:
                     self._begin(Run(**fields))
                 case ("cancel", str() as name):
                     self._cancel(name)
+                case ("tell", str() as name, bytes() as text):
+                    if name in self._runs:
+                        feeds.tell(self._runs[name], text)
+                case ("stop", str() as name, bytes() as farewell):
+                    self._end_stream(name, farewell)
                 case ("ping", number):
                     self._channel.send(("pong", number))
                 case _:
@@ -149,7 +157,9 @@ class Launcher:
         for fd in (outcome.out, outcome.err, outcome.pidfd):
             self._by_fd[fd] = run
             self._epoll.register(fd, select.EPOLLIN)
-        self._at(run, run.since + run.timeout)
+        if run.stream:
+            self._channel.send(("started", run.run, outcome.pid))
+        self._at(run, None if run.stream else run.since + run.timeout)
         if run.reported:
             self._kill(run)
 
@@ -160,7 +170,13 @@ class Launcher:
             return
         if fd not in run.pipes:
             return  # closed since the event was gathered
+        if run.stream and run.phase == running.RUNNING:
+            self._feeds.hold(run)
+            self._at(run, feeds.soon())
+            return
         run.read(fd)
+        if run.verdict is not None:
+            run.fresh.clear()  # what a stream says once it has to end does not count
         if fd not in run.pipes:
             del self._by_fd[fd]
         if run.phase == running.ENDED:
@@ -179,6 +195,7 @@ class Launcher:
         assert status is not None
         del self._by_fd[child.pidfd]
         os.close(child.pidfd)
+        feeds.hang_up(run)
         run.settle(status)
         if self._orphans.reap():
             self._clear_up(run.run)
@@ -196,12 +213,14 @@ class Launcher:
     def _on_deadline(self, run: Run) -> None:
         if run.phase == running.STARTING:
             self._on_slow_start(run)
+        elif run.phase == running.RUNNING and run.stream:
+            self._read_stream(run)
         elif run.phase == running.RUNNING:
             run.verdict, run.reason = "timeout", f"did not end within {run.timeout:g} s"
             run.phase = running.TERMINATING
-            assert run.child is not None
-            _kill_group(run.child.pid, SIGTERM)
-            self._at(run, time.monotonic() + GRACE)
+            self._terminate(run)
+        elif run.phase == running.TERMINATING and run.quitting:
+            self._terminate(run)
         elif run.phase == running.TERMINATING:
             self._kill(run)
         elif run.phase == running.KILLED:
@@ -209,6 +228,41 @@ class Launcher:
             self._stick(run, f"process {run.child.pid} cannot be killed: {run.words}")
         else:
             self._try_finish(run)
+
+    def _read_stream(self, run: Run) -> None:
+        before = list(run.pipes)
+        now = time.monotonic()
+        if self._feeds.read(run, now):
+            self._at(run, now + feeds.PAUSE)
+        else:
+            self._at(run, None)
+            self._feeds.watch(run)
+        for fd in before:
+            if fd not in run.pipes:
+                del self._by_fd[fd]
+
+    def _end_stream(self, name: str, farewell: bytes) -> None:
+        """End a stream in order: what it wants to read first, SIGTERM, SIGKILL."""
+        run = self._runs.get(name)
+        if run is None or run.phase != running.RUNNING:
+            self._cancel(name)
+            return
+        run.verdict, run.reason = "cancelled", "stopped"
+        run.phase = running.TERMINATING
+        self._feeds.watch(run)
+        if farewell:
+            feeds.tell(run, farewell)
+            feeds.hang_up(run)
+            run.quitting = True
+            self._at(run, time.monotonic() + QUIT)
+        else:
+            self._terminate(run)
+
+    def _terminate(self, run: Run) -> None:
+        assert run.child is not None
+        run.quitting = False
+        _kill_group(run.child.pid, SIGTERM)
+        self._at(run, time.monotonic() + GRACE)
 
     def _on_slow_start(self, run: Run) -> None:
         now, end = time.monotonic(), run.since + run.timeout
@@ -277,6 +331,7 @@ class Launcher:
 
     def _report(self, run: Run, fields: dict[str, Any]) -> None:
         if not run.reported:
+            self._feeds.send(run)
             run.reported = True
             self._channel.send(("result", fields))
 

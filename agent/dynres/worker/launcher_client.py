@@ -2,11 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from dynres.worker.launch import LaunchRequest, LaunchResult, LaunchStatus
 from dynres.worker.launcher_process import LauncherFault, LauncherProcess
+
+Hear = Callable[[int | bytes], None]
 
 STEADY: Final = 10.0
 """A launcher that lived as long is replaced at once; the next after a shorter life waits."""
@@ -35,20 +37,31 @@ class LauncherClient:
         if seat.fault is not None:
             raise LauncherError(seat.fault)
 
-    async def run(self, request: LaunchRequest) -> LaunchResult:
+    async def run(self, request: LaunchRequest, hear: Hear | None = None) -> LaunchResult:
         """Run one command to its end. Never raises for what the command does.
 
         `request.run` must be unique among the runs in flight. When the calling task is
-        cancelled, the run is ended in the background.
+        cancelled, the run is ended in the background. `hear` gets what a stream tells: its pid
+        when it has started, then what it prints.
         """
         if self._closed:
             return _ended(request.run, "cancelled", "the agent ends")
-        return await self._seat(request.user).run(request)
+        return await self._seat(request.user).run(request, hear)
 
     def cancel(self, run: str) -> None:
         """End a run now; it ends as `cancelled`. Nothing happens when it is over already."""
         for seat in self._seats.values():
             seat.cancel(run)
+
+    def tell(self, run: str, text: bytes) -> None:
+        """Write to the stdin of a stream."""
+        for seat in self._seats.values():
+            seat.send(run, ("tell", run, text))
+
+    def stop(self, run: str, farewell: bytes) -> None:
+        """End a stream in order: `farewell` on its stdin, SIGTERM, SIGKILL."""
+        for seat in self._seats.values():
+            seat.send(run, ("stop", run, farewell))
 
     async def close(self) -> None:
         """End the launchers and everything they run; runs in flight end as `cancelled`."""
@@ -76,6 +89,7 @@ class _Seat:
         self._key = key
         self._user = user
         self._waiting: dict[str, asyncio.Future[LaunchResult]] = {}
+        self._hears: dict[str, Hear] = {}
         self._settled = asyncio.Event()
         self._task = asyncio.create_task(self._keep_filled())
 
@@ -83,7 +97,7 @@ class _Seat:
         """Wait until a launcher is ready, or could not be made so."""
         await self._settled.wait()
 
-    async def run(self, request: LaunchRequest) -> LaunchResult:
+    async def run(self, request: LaunchRequest, hear: Hear | None) -> LaunchResult:
         try:
             await asyncio.wait_for(self._settled.wait(), request.timeout)
         except TimeoutError:
@@ -92,6 +106,8 @@ class _Seat:
             return _ended(request.run, "start_error", self.fault or "the agent ends")
         future: asyncio.Future[LaunchResult] = asyncio.get_running_loop().create_future()
         self._waiting[request.run] = future
+        if hear is not None:
+            self._hears[request.run] = hear
         self.process.send(("run", request._asdict()))
         try:
             return await future
@@ -100,10 +116,15 @@ class _Seat:
             raise
         finally:
             self._waiting.pop(request.run, None)
+            self._hears.pop(request.run, None)
 
     def cancel(self, run: str) -> None:
+        self.send(run, ("cancel", run))
+
+    def send(self, run: str, message: tuple[object, ...]) -> None:
+        """Send it, when that run is this launcher's and in flight."""
         if run in self._waiting and self.process is not None:
-            self.process.send(("cancel", run))
+            self.process.send(message)
 
     async def close(self) -> None:
         self._task.cancel()
@@ -125,7 +146,7 @@ class _Seat:
 
     async def _hold_one(self) -> None:
         """One launcher from its start to its end; its runs end with it, with the reason."""
-        process = LauncherProcess(self._on_result)
+        process = LauncherProcess(self._on_result, self._on_stream)
         replace = False
         reason = "the agent ends"
         try:
@@ -147,6 +168,11 @@ class _Seat:
         future = self._waiting.get(fields["run"])
         if future is not None and not future.done():
             future.set_result(LaunchResult(**fields))
+
+    def _on_stream(self, run: str, told: int | bytes) -> None:
+        hear = self._hears.get(run)
+        if hear is not None:
+            hear(told)
 
     def _end_runs(self, runs: Iterable[str], reason: str) -> None:
         for run in list(runs):

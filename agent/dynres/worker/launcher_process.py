@@ -26,11 +26,19 @@ class LauncherFault(Exception):  # noqa: N818  (says why in words; caught and to
 
 
 class LauncherProcess(asyncio.Protocol):
-    """One launcher, from its start to its end; `on_result` gets the fields of each result."""
+    """One launcher, from its start to its end; `on_result` gets the fields of each result.
 
-    def __init__(self, on_result: Callable[[dict[str, Any]], None]) -> None:
+    `on_stream` gets what streams tell: `started` with a pid, `data` with bytes.
+    """
+
+    def __init__(
+        self,
+        on_result: Callable[[dict[str, Any]], None],
+        on_stream: Callable[[str, int | bytes], None],
+    ) -> None:
         self.pid = 0
         self._on_result = on_result
+        self._on_stream = on_stream
         self._decoder = Decoder()
         self._pidfd = -1
         self._transport: asyncio.WriteTransport | None = None
@@ -118,6 +126,8 @@ class LauncherProcess(asyncio.Protocol):
         match message:
             case ("result", dict() as fields):
                 self._on_result(fields)
+            case ("started", str() as run, int() as told) | ("data", str() as run, bytes() as told):
+                self._on_stream(run, told)
             case ("ready", _) if not self._ready.done():
                 self._ready.set_result(None)
             case ("failed" | "full", str() as reason):

@@ -22,6 +22,9 @@ class Plan:
 
     specs: Mapping[str, RunSpec] = field(default_factory=dict)
     cadences: Mapping[str, Cadence] = field(default_factory=dict)
+    """Of those that are run again and again."""
+    streams: Mapping[str, tuple[RunSpec, object]] = field(default_factory=dict)
+    """Those that stay, with what makes each the probe it is."""
     rules: Mapping[str, Rule] = field(default_factory=dict)
 
 
@@ -76,8 +79,13 @@ class Declaration:
                 fed.setdefault(probe.name, []).append(resource)
                 rules[name] = Rule.of(resource, probe.name)
         specs = {name: self._spec(probe, fed[name]) for name, probe in probes.items()}
-        cadences = {name: _cadence(specs[name]) for name in specs}
-        return Plan(specs, cadences, rules)
+        streams = {
+            name: (spec, (*_meaning(spec), spec.interval, spec.ttl))
+            for name, spec in specs.items()
+            if spec.probe.mode == "stream"
+        }
+        cadences = {name: _cadence(spec) for name, spec in specs.items() if name not in streams}
+        return Plan(specs, cadences, streams, rules)
 
     def _probe_of(self, resource: Resource) -> Probe | None:
         """The resource's probe, or that of the entry that covers this host."""

@@ -5,18 +5,20 @@ import itertools
 import logging
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 import msgspec
 
 from dynres.config.model import AgentSettings
 from dynres.worker.accounts import Account, AccountError, Accounts
-from dynres.worker.command import judged, parsed_output, request, verdict
-from dynres.worker.launcher_client import LauncherClient
+from dynres.worker.command import ended, judged, parsed_output, request, verdict
+from dynres.worker.launch import LaunchRequest
+from dynres.worker.launcher_client import Hear, LauncherClient
 from dynres.worker.outcome import STDERR_TAIL, Outcome, RunResult, RunSpec
 from dynres.worker.plugin_client import Answer, Job, PluginHosts
 from dynres.worker.plugin_values import take_reading
+from dynres.worker.streams import Hears
 
 SERVICE_USERS: Final = ("dynres", "nobody")
 """Who runs external probes that name no user when the agent itself is root."""
@@ -56,11 +58,31 @@ class Runner:
 
     async def run(self, spec: RunSpec, *, keep_stdout: bool = False) -> RunResult:
         """One run to its end; never raises for what the probe does."""
+        result = await self._fly(spec, self._dispatch)
+        return result if keep_stdout else msgspec.structs.replace(result, stdout="")
+
+    async def stream(self, spec: RunSpec, hears: Hears) -> RunResult:
+        """One life of a streaming probe; never raises for what it does.
+
+        How it ended; `cancelled` where it was stopped, or lost its launcher.
+        """
+
+        async def live(spec: RunSpec, flight: "_Flight") -> RunResult:
+            asked = await self._asked(spec, flight)
+            if isinstance(asked, RunResult):
+                return asked
+            return ended(await self._launcher.run(asked, _hear(hears)), spec)
+
+        return await self._fly(spec, live)
+
+    async def _fly(
+        self, spec: RunSpec, do: Callable[[RunSpec, "_Flight"], Awaitable[RunResult]]
+    ) -> RunResult:
         started = clock()
         name = spec.probe.name
         flight = self._flights[name] = _Flight(f"{name}-{next(self._numbers)}")
         try:
-            result = await self._dispatch(spec, flight)
+            result = await do(spec, flight)
         except Exception as error:  # the one place where nothing may get through
             log.exception("probe %s: internal error", name)
             text = f"internal error: {type(error).__name__}: {error}"
@@ -69,8 +91,21 @@ class Runner:
             if self._flights.get(name) is flight:
                 del self._flights[name]
         if flight.cancelled and result.outcome != "ok":
-            result = _ended(spec, "cancelled", _CUT, started)
-        return result if keep_stdout else msgspec.structs.replace(result, stdout="")
+            return _ended(spec, "cancelled", _CUT, started)
+        return result
+
+    def tell(self, probe: str, text: bytes) -> None:
+        """Write to the stdin of a stream."""
+        flight = self._flights.get(probe)
+        if flight is not None:
+            self._launcher.tell(flight.run, text)
+
+    def stop(self, probe: str, farewell: bytes) -> None:
+        """End a stream in order."""
+        flight = self._flights.get(probe)
+        if flight is not None:
+            flight.cancelled = True
+            self._launcher.stop(flight.run, farewell)
 
     def cancel(self, probe: str) -> None:
         """End the run of that probe that is under way; it changes nothing."""
@@ -112,6 +147,13 @@ class Runner:
         return (_file if probe.file is not None else _plugin)(spec, answer, started)
 
     async def _command(self, spec: RunSpec, flight: "_Flight") -> RunResult:
+        asked = await self._asked(spec, flight)
+        if isinstance(asked, RunResult):
+            return asked
+        return verdict(await self._launcher.run(asked), spec)
+
+    async def _asked(self, spec: RunSpec, flight: "_Flight") -> LaunchRequest | RunResult:
+        """What to ask the launcher; a result where it is clear already that it cannot be run."""
         started = clock()
         try:
             async with asyncio.timeout(spec.probe.timeout):
@@ -123,8 +165,7 @@ class Runner:
             return _ended(spec, "start_error", str(error), started)
         if flight.cancelled:
             return _ended(spec, "cancelled", _CUT, started)
-        asked = request(spec, flight.run, user, account, trusted)
-        return verdict(await self._launcher.run(asked), spec)
+        return request(spec, flight.run, user, account, trusted)
 
     async def _run_as(self, spec: RunSpec) -> tuple[str | None, Account]:
         """The user to ask for (None: no change) and the account that this means."""
@@ -143,6 +184,16 @@ class Runner:
             "the agent is root and a probe never is unless it says `user: root`; "
             f"neither {' nor '.join(SERVICE_USERS)} exists"
         )
+
+
+def _hear(hears: Hears) -> Hear:
+    def hear(told: int | bytes) -> None:
+        if isinstance(told, int):
+            hears.started(told)
+        else:
+            hears.heard(told)
+
+    return hear
 
 
 class _Flight:

@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 STARTING, RUNNING, TERMINATING, KILLED, ENDED = range(5)
 """Phases. ENDED: the process is reaped; its pipes or what it left may still be there."""
 
-_CHUNK = 65536
 
-
-class Run:
-    """State of one run; the keyword arguments are the fields of a LaunchRequest."""
+class Request:
+    """What a run was asked for: the fields of a LaunchRequest."""
 
     def __init__(
         self,
@@ -37,6 +35,8 @@ class Run:
         cpu: float | None,
         allow_unsafe: bool,
         trusted: tuple[int, ...],
+        stream: bool = False,
+        talks: bool = False,
     ) -> None:
         self.run = run
         self.argv = argv
@@ -50,6 +50,17 @@ class Run:
         self.cpu = cpu
         self.allow_unsafe = allow_unsafe
         self.trusted = trusted
+        self.stream = stream
+        self.talks = talks
+
+
+class Run(Request):
+    """State of one run; the keyword arguments are the fields of a LaunchRequest."""
+
+    CHUNK = 65536
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(**fields)
         self.started = time.clock_gettime(time.CLOCK_BOOTTIME)
         self.since = time.monotonic()
         self.phase = STARTING
@@ -71,6 +82,12 @@ class Run:
         self.ended: float | None = None
         self._exit: int | None = None
         self._signal: int | None = None
+        self.quitting = False
+        """It was asked to quit; SIGTERM comes next."""
+        self.held = False
+        """Its pipes are not in the epoll."""
+        self.fresh = bytearray()
+        """What a stream printed and the agent has not been sent."""
         self._stdout = bytearray()
         self._stderr = bytearray()
 
@@ -80,25 +97,27 @@ class Run:
         text = " ".join(self.argv)
         return text if len(text) <= 200 else text[:200] + "…"
 
-    def read(self, fd: int) -> bool:
-        """Take once what is in a pipe; False at its end, or when nothing is there."""
+    def read(self, fd: int) -> int:
+        """Take once what is in a pipe: how much; 0 at its end, or when nothing is there."""
         try:
-            data = os.read(fd, _CHUNK)
+            data = os.read(fd, self.CHUNK)
         except BlockingIOError:
-            return False
+            return 0
         except OSError:
             data = b""
         if not data:
             self.pipes.discard(fd)
             os.close(fd)
-            return False
+            return 0
         assert self.child is not None
         if fd == self.child.err:
             self._stderr += data
             del self._stderr[:-STDERR_KEPT]
+        elif self.stream:
+            self.fresh += data
         elif not self.over_limit:
             self._stdout += data[: self.output_limit + 1 - len(self._stdout)]
-        return True
+        return len(data)
 
     @property
     def over_limit(self) -> bool:
@@ -108,7 +127,7 @@ class Run:
     def drain(self) -> None:
         """Take what is in the pipes now, at most one limit's worth more: the writers are gone."""
         for fd in list(self.pipes):
-            left = 64
+            left = 2 if self.stream else 64
             while left and self.read(fd):
                 left -= 1
 

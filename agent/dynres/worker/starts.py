@@ -37,13 +37,15 @@ BUSY_PAUSE = 0.02
 class Child:
     """A process that has been started, with our ends of its pipes (non-blocking)."""
 
-    __slots__ = ("err", "out", "pid", "pidfd")
+    __slots__ = ("err", "out", "pid", "pidfd", "stdin")
 
-    def __init__(self, pid: int, pidfd: int, out: int, err: int) -> None:
+    def __init__(self, pid: int, pidfd: int, out: int, err: int, stdin: int | None) -> None:
         self.pid = pid
         self.pidfd = pidfd
         self.out = out
         self.err = err
+        self.stdin = stdin
+        """Our end of its stdin, where that is a pipe."""
 
 
 class NotStarted:
@@ -140,9 +142,14 @@ class Starts:
             for _ in range(2):
                 ends += os.pipe2(os.O_CLOEXEC)
             out, to_out, err, to_err = ends
+            stdin, to_stdin = self._null, None
+            if run.talks:
+                stdin, to_stdin = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+                ends += (stdin, to_stdin)
+                os.set_blocking(stdin, True)
             os.set_blocking(out, False)
             os.set_blocking(err, False)
-            pid = self._retry_busy(run, path, [self._null, to_out, to_err])
+            pid = self._retry_busy(run, path, [stdin, to_out, to_err])
             pidfd = os.pidfd_open(pid)
         except OSError:
             for end in ends:
@@ -150,7 +157,9 @@ class Starts:
             raise
         os.close(to_out)
         os.close(to_err)
-        return Child(pid, pidfd, out, err)
+        if to_stdin is not None:
+            os.close(stdin)
+        return Child(pid, pidfd, out, err, to_stdin)
 
     def _retry_busy(self, run: Run, path: str, fds: list[int]) -> int:
         env = {**run.env, "DYNRES_AGENT": self._agent, "DYNRES_RUN": run.run}

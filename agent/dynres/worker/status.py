@@ -93,11 +93,12 @@ def _probe(agent: Agent, spec: RunSpec, now: float) -> Document:
     name = spec.probe.name
     line, state = agent.timetable.line(name), agent.latest.probe(name)
     last = state.last if state else None
+    stream = agent.streams.state(name)
     return {
         "probe": name,
         "kind": "plugin" if spec.probe.plugin else "file" if spec.probe.file else "command",
         "resources": list(spec.resources),
-        "interval": line.interval if line else None,
+        "interval": line.interval if line else spec.interval,
         "outcome": last.outcome if last else None,
         "reason": last.reason if last else None,
         "duration": last.duration if last else None,
@@ -105,7 +106,15 @@ def _probe(agent: Agent, spec: RunSpec, now: float) -> Document:
         "next_due": line.due - now if line and line.due is not None else None,
         "failures": state.failures if state else 0,
         "missed_slots": line.missed if line else 0,
-        "running": line.running if line else False,
+        "running": line.running if line else stream is not None and stream.pid is not None,
+        "stream": stream
+        and {
+            "pid": stream.pid,
+            "since": None if stream.since is None else now - stream.since,
+            "records": stream.records,
+            "refused": stream.refusals,
+            "starts": stream.starts,
+        },
         "waiting": line.waiting if line else False,
         "stderr": state.stderr if state else "",
         "refused": [

@@ -1,0 +1,266 @@
+"""What a stream printed so far -> what its newest complete records say; bounded in memory.
+
+Bytes come as they come: a record counts when it is complete, of each resource the newest. What
+is no record (a banner, a line over the limit) is refused and counted, and never fatal.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from dynres.value import Value
+from dynres.worker.elim_format import elim_record
+from dynres.worker.formats import take
+from dynres.worker.json_format import json_pairs
+from dynres.worker.line_formats import braced, default_pairs, text_pair, value_pairs
+from dynres.worker.load_sensor_format import BEGIN, END, load_sensor_record
+from dynres.worker.merging import newest
+from dynres.worker.outcome import Refused
+from dynres.worker.pairs import Asked, BadOutputError, Pair, decode
+from dynres.worker.refusals import REFUSED_LIMIT
+from dynres.worker.startd_cron_format import SEPARATOR, startd_cron_record
+
+MOST: Final = 2000
+"""Records that are read at once one by one; of more only the newest."""
+JUDGED: Final = 100
+"""Bare values that are judged at once in search of the newest good one."""
+_BLANKS: Final = b" \t\r"
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class Batch(msgspec.Struct, frozen=True, kw_only=True):
+    """What the records that have become complete say."""
+
+    records: int = 0
+    values: dict[str, Value | None] = {}
+    missed: dict[str, str] = {}
+    """Resource whose newest value was refused -> why; never one that was not mentioned."""
+    refused: tuple[Refused, ...] = ()
+    refusals: int = 0
+    """How many things were refused."""
+
+
+class Records:
+    """The records of one stream; `limit`: most bytes of a line, and of a record of many lines."""
+
+    def __init__(self, form: str | None, asked: Asked, limit: int) -> None:
+        self._asked = asked
+        self._limit = limit
+        self._rest = b""
+        self._skipping = False
+        """Inside a line that is over the limit."""
+        self._begun = False
+        self._block: list[bytes] | None = None if form == "load_sensor" else []
+        self._size = 0
+        self._records = 0
+        self._odd: list[Pair] = []
+        self._odd_count = 0
+        names = [*asked.names, *asked.resources]
+        self._known = {
+            name.encode(): name for name in names if asked.target(name) in asked.resources
+        }
+        self._chosen = form is not None
+        self._read = self._reader(form)
+
+    def feed(self, data: bytes) -> Batch:
+        """Take what came; what it completes."""
+        pairs = self._read(self._lines(data))
+        told = {self._asked.target(pair.name) for pair in pairs}
+        wanted = {name: kind for name, kind in self._asked.resources.items() if name in told}
+        parsed = take([*pairs, *self._odd], wanted, self._asked.names)
+        batch = Batch(
+            records=self._records,
+            values=parsed.values,
+            missed=parsed.missed,
+            refused=parsed.refused,
+            refusals=len(parsed.refused) - len(self._odd) + self._odd_count,
+        )
+        self._records, self._odd, self._odd_count = 0, [], 0
+        return batch
+
+    def _reader(self, form: str | None) -> Callable[[list[bytes]], list[Pair]]:
+        single = len(self._asked.resources) == 1 and not self._asked.several
+        if form == "lines" or (form is None and not single):
+            return self._named
+        if form in {"value", None}:
+            return self._bare if form else self._bare_or_named
+        by_line = {"json": self._json, "elim": elim_record}.get(form)
+        if by_line is not None:
+            return lambda lines: self._each(lines, by_line)
+        return self._sensor if form == "load_sensor" else self._cron
+
+    # Lines
+
+    def _lines(self, data: bytes) -> list[bytes]:
+        """The lines that are complete now, without their ends."""
+        if self._skipping:
+            _, newline, data = data.partition(b"\n")
+            if not newline:
+                return []
+            self._skipping = False
+        head, newline, rest = data.rpartition(b"\n")
+        if not newline:
+            self._rest += rest
+            self._cut()
+            return []
+        text = self._rest + head
+        self._rest = rest
+        self._cut()
+        if not self._begun:
+            self._begun = True
+            text = text.removeprefix(_BOM)
+        lines = text.split(b"\n")
+        if len(text) <= self._limit:
+            return lines
+        for line in lines:
+            if len(line) > self._limit:
+                self._refuse(line, f"a line of more than {self._limit} bytes")
+        return [line for line in lines if len(line) <= self._limit]
+
+    def _cut(self) -> None:
+        """Give up a line that is over the limit before its end has come."""
+        if len(self._rest) > self._limit:
+            self._refuse(self._rest, f"a line of more than {self._limit} bytes")
+            self._rest, self._skipping, self._begun = b"", True, True
+
+    def _refuse(self, line: bytes, fault: str) -> None:
+        self._odd_count += 1
+        if len(self._odd) < REFUSED_LIMIT:
+            self._odd.append(Pair(name="", text=decode(line[:200]), fault=fault))
+
+    # Formats whose record is a line
+
+    def _named(self, lines: list[bytes]) -> list[Pair]:
+        """`NAME=value`; told apart without judging what is overtaken in the same batch."""
+        known = self._known
+        latest: dict[bytes, bytes] = {}
+        taken = len(lines)
+        objects: list[bytes] = []
+        for line in lines:
+            name, equals, text = line.partition(b"=")
+            if name not in known:
+                name = name.strip(_BLANKS)
+                if not equals or name not in known:
+                    taken -= 1
+                    self._unnamed(line, objects)
+                    continue
+            latest[name] = text
+        self._records += taken
+        pairs = [text_pair(known[name], text.strip(_BLANKS)) for name, text in latest.items()]
+        if objects:  # the default choice: a line may be a JSON object
+            pairs = newest(
+                [pairs, *([pair] for pair in self._each(objects, self._json))], self._asked
+            )
+        return pairs
+
+    def _unnamed(self, line: bytes, objects: list[bytes]) -> None:
+        bare = line.strip(_BLANKS)
+        if braced(bare) and not self._chosen:
+            objects.append(bare)
+        elif b"=" in bare:
+            self._refuse(bare, "not asked of this probe on this host")
+        elif bare:
+            self._refuse(bare, "expected NAME=value")
+
+    def _bare(self, lines: list[bytes]) -> list[Pair]:
+        """The newest line that is a value of the only resource."""
+        return self._newest_good(lines, value_pairs)
+
+    def _bare_or_named(self, lines: list[bytes]) -> list[Pair]:
+        return self._newest_good(lines, default_pairs)
+
+    def _newest_good(
+        self, lines: list[bytes], read: Callable[[bytes, Asked], list[Pair]]
+    ) -> list[Pair]:
+        resources, names = self._asked.resources, self._asked.names
+        newest_bad: list[Pair] = []
+        bad: list[tuple[bytes, str]] = []
+        full = [line for line in lines if line.strip(_BLANKS)]
+        for line in reversed(full[-JUDGED:]):
+            try:
+                pairs = read(line, self._asked)
+            except BadOutputError as error:
+                self._refuse(line, str(error))
+                continue
+            parsed = take(pairs, resources, names)
+            if parsed.values:
+                self._records += len(full) - len(bad)
+                for text, why in bad:
+                    self._refuse(text, why)
+                return pairs
+            bad.append((line, parsed.problem or ""))
+            newest_bad = newest_bad or pairs
+        for text, why in bad[1:]:
+            self._refuse(text, why)
+        return newest_bad
+
+    def _each(self, lines: list[bytes], read: Callable[[bytes], list[Pair]]) -> list[Pair]:
+        """Each line a record that may tell of any resource."""
+        full = [line for line in lines if line.strip(_BLANKS)]
+        records = []
+        for line in full[-MOST:]:
+            try:
+                pairs = read(line)
+            except BadOutputError as error:
+                self._refuse(line, str(error))
+                continue
+            if len(pairs) == 1 and pairs[0].fault is not None and not pairs[0].name:
+                self._refuse(line, pairs[0].fault)
+                continue
+            records.append(pairs)
+        self._records += len(full) - len(full[-MOST:]) + len(records)
+        return newest(records, self._asked)
+
+    def _json(self, line: bytes) -> list[Pair]:
+        return json_pairs(line, self._asked)
+
+    # Formats whose record is several lines
+
+    def _sensor(self, lines: list[bytes]) -> list[Pair]:
+        records = []
+        for raw in lines:
+            line = raw.strip(_BLANKS)
+            if line == BEGIN:
+                if self._block is not None:
+                    self._refuse(BEGIN, "the record before it has no end")
+                self._block, self._size = [], 0
+            elif self._block is None:
+                if line:
+                    self._refuse(line, "expected begin")
+            elif line == END:
+                records.append(self._block)
+                self._block = None
+            else:
+                self._add(line)
+        return self._blocks(records, load_sensor_record)
+
+    def _cron(self, lines: list[bytes]) -> list[Pair]:
+        records = []
+        for raw in lines:
+            line = raw.strip(_BLANKS)
+            if line.startswith(SEPARATOR):
+                if self._block:
+                    records.append(self._block)
+                self._block, self._size = [], 0
+            else:
+                self._add(line)
+        return self._blocks(records, startd_cron_record)
+
+    def _add(self, line: bytes) -> None:
+        """One line more in the record that is open; a record over the limit says nothing."""
+        if not line or self._block is None:
+            return
+        self._size += len(line) + 1
+        if self._size <= self._limit:
+            self._block.append(line)
+        else:
+            if self._block:
+                self._refuse(self._block[0], f"a record of more than {self._limit} bytes")
+            self._block = []
+
+    def _blocks(
+        self, records: list[list[bytes]], read: Callable[[list[bytes], Asked], list[Pair]]
+    ) -> list[Pair]:
+        self._records += len(records)
+        return newest((read(lines, self._asked) for lines in records[-MOST:]), self._asked)
