@@ -1,19 +1,23 @@
 """The client library: what a batch scheduler or a script asks the controller."""
 
 import asyncio
+import contextlib
 import itertools
 import secrets
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Self, TypeVar
 
 from dynres.wire.codec import WireError, encode
-from dynres.wire.link import LinkError, Requester
+from dynres.wire.follow import Follow
+from dynres.wire.lines import AnyLine, FeedRefusedError
+from dynres.wire.link import LinkError, Requester, beside
 from dynres.wire.requests import (
     AnyAnswer,
     AnyRequest,
     AskExplain,
+    AskFeed,
     AskHosts,
     AskPools,
     AskReload,
@@ -21,6 +25,7 @@ from dynres.wire.requests import (
     Call,
     Explained,
     Failure,
+    FeedAt,
     Hosts,
     Pools,
     Reloaded,
@@ -88,10 +93,25 @@ class Client:
             self._requester.close()
 
     def hosts(
-        self, hosts: Iterable[str] = (), *, all_hosts: bool = False, timeout: float | None = None
+        self,
+        hosts: Iterable[str] = (),
+        *,
+        where: str | None = None,
+        all_hosts: bool = False,
+        details: bool | None = None,
+        timeout: float | None = None,
     ) -> HostsView:
-        """The hosts that are up, or all; `hosts` narrows to those names."""
-        request = AskHosts(hosts=_names(hosts), all_hosts=all_hosts)
+        """The hosts that are up and not closed, or all; `hosts` narrows to those names.
+
+        `where`: only those that satisfy this requirement; `unknown` of the answer are those where
+        it is not known. `details`: also all about each; by default, without `where`.
+        """
+        request = AskHosts(
+            hosts=_names(hosts),
+            all_hosts=all_hosts,
+            where=where,
+            details=where is None if details is None else details,
+        )
         return self._ask(request, Hosts, timeout).view
 
     def values(
@@ -109,9 +129,44 @@ class Client:
         """Every instance that can be leased."""
         return self._ask(AskPools(holders=holders), Pools, timeout).view
 
-    def explain(self, host: str, resource: str, *, timeout: float | None = None) -> Explanation:
-        """All about one value."""
-        return self._ask(AskExplain(host=host, resource=resource), Explained, timeout).view
+    def explain(
+        self,
+        host: str,
+        resource: str,
+        *,
+        where: str | None = None,
+        timeout: float | None = None,
+    ) -> Explanation:
+        """All about one value, and why the requirement `where` holds on that host or does not."""
+        request = AskExplain(host=host, resource=resource, where=where)
+        return self._ask(request, Explained, timeout).view
+
+    def watch(self, where: str | None = None, *, timeout: float | None = None) -> Iterator[AnyLine]:
+        """A snapshot of the hosts that satisfy `where` (of all), and then each change, for ever.
+
+        After `Lost` (changes may be missing, the controller was away) comes a new snapshot. Only
+        the beginning can fail, with UnreachableError after `timeout` seconds, or
+        RequestRefusedError; later a requirement that a reload has made meaningless does.
+        """
+        with self._follow(where, timeout) as follow, _told():
+            yield from follow
+
+    def _follow(self, where: str | None, timeout: float | None) -> Follow:
+        patience = self._timeout if timeout is None else timeout
+        return Follow(
+            lambda: self._feed(patience), where, patience=patience, missing=UnreachableError
+        )
+
+    def _feed(self, timeout: float) -> str:
+        """The feed of the first controller that answers, as seen from here."""
+        for endpoint in self._endpoints:
+            with (
+                contextlib.suppress(UnreachableError),
+                Client(endpoint, timeout=timeout / len(self._endpoints)) as client,
+            ):
+                return beside(endpoint, client._ask(AskFeed(), FeedAt, None).endpoint)
+        where = ", ".join(self._endpoints)
+        raise UnreachableError("unreachable", f"no controller has told of its feed at {where}")
 
     def reload(self, *, timeout: float = RELOAD_TIMEOUT) -> tuple[str, ...]:
         """Let the controller read its files again; its warnings.
@@ -131,6 +186,17 @@ class Client:
             except LinkError as error:
                 raise UnreachableError("unreachable", str(error)) from error
         return _expect(kind, call, body)
+
+
+@contextlib.contextmanager
+def _told() -> Iterator[None]:
+    """What following the feed raises, in the words of this library."""
+    try:
+        yield
+    except LinkError as error:
+        raise UnreachableError("unreachable", str(error)) from error
+    except FeedRefusedError as error:
+        raise RequestRefusedError(error.code, error.message) from error
 
 
 def _expect(kind: type[T], call: Call, body: bytes) -> T:
@@ -178,10 +244,20 @@ class AsyncClient:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)
 
     def hosts(
-        self, hosts: Iterable[str] = (), *, all_hosts: bool = False, timeout: float | None = None
+        self,
+        hosts: Iterable[str] = (),
+        *,
+        where: str | None = None,
+        all_hosts: bool = False,
+        details: bool | None = None,
+        timeout: float | None = None,
     ) -> Awaitable[HostsView]:
         """As Client.hosts."""
-        return self._run(lambda: self._client.hosts(hosts, all_hosts=all_hosts, timeout=timeout))
+        return self._run(
+            lambda: self._client.hosts(
+                hosts, where=where, all_hosts=all_hosts, details=details, timeout=timeout
+            )
+        )
 
     def values(
         self,
@@ -198,10 +274,37 @@ class AsyncClient:
         return self._run(lambda: self._client.pools(holders=holders, timeout=timeout))
 
     def explain(
-        self, host: str, resource: str, *, timeout: float | None = None
+        self,
+        host: str,
+        resource: str,
+        *,
+        where: str | None = None,
+        timeout: float | None = None,
     ) -> Awaitable[Explanation]:
         """As Client.explain."""
-        return self._run(lambda: self._client.explain(host, resource, timeout=timeout))
+        return self._run(lambda: self._client.explain(host, resource, where=where, timeout=timeout))
+
+    async def watch(
+        self,
+        where: str | None = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109
+    ) -> AsyncIterator[AnyLine]:
+        """As Client.watch; in a thread of its own, so that other calls go on."""
+        follow = self._client._follow(where, timeout)
+        loop = asyncio.get_running_loop()
+        thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="dynres-watch")
+        try:
+            with _told():
+                while True:
+                    line = await loop.run_in_executor(thread, next, follow, None)
+                    if line is None:
+                        return
+                    yield line
+        finally:
+            follow.stop()
+            thread.submit(follow.close)  # by the thread that uses it, once it has come back
+            thread.shutdown(wait=False)
 
     def reload(self, *, timeout: float = RELOAD_TIMEOUT) -> Awaitable[tuple[str, ...]]:
         """As Client.reload."""

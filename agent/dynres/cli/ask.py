@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 TIMEOUT: Final = 30.0
 """Seconds for an answer, which may be the table of a large cluster. That no controller is there
 is found out by the connection, in 2.5 s, so that it is said within 5."""
-_USAGE: Final = frozenset({"usage", "config"})
+_USAGE: Final = frozenset({"usage", "config", "requirement"})
 
 
 @contextmanager

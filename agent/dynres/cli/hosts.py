@@ -4,7 +4,14 @@ import click
 
 from dynres.cli import output
 from dynres.cli.ask import asking
-from dynres.cli.options import controller_option, host_names, hosts_argument, json_option
+from dynres.cli.options import (
+    controller_option,
+    host_names,
+    hosts_argument,
+    json_option,
+    where_option,
+)
+from dynres.cli.pools import members_text
 from dynres.cli.table import Cell, Row, Table, show
 from dynres.cli.words import NONE, STATE_STYLES, age_text
 from dynres.wire.views import HostDetail, HostsView, to_builtins
@@ -44,45 +51,64 @@ def hosts_table(view: HostsView) -> Table:
 
 
 @click.command()
-@click.option("--all-hosts", is_flag=True, help="Also those that are not up.")
+@where_option
+@click.option("--all-hosts", is_flag=True, help="Also those that are not up, or closed.")
 @hosts_argument
 @controller_option
 @json_option
 def hosts(
-    all_hosts: bool, hosts: tuple[str, ...], controller: tuple[str, ...], as_json: bool
+    where: str | None,
+    all_hosts: bool,
+    hosts: tuple[str, ...],
+    controller: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Show hosts: state, agent, and how its files compare with the controller's.
 
-    Without --all-hosts, those that are up. HOST takes host sets.
+    Without --all-hosts, those that are up and not closed. HOST takes host sets.
+
+    With --where, those that satisfy a requirement; a line on stderr names those where it is
+    unknown, because a value is stale or unavailable.
 
     \b
     Example:
       dynres hosts --all-hosts "node[001-064]"
+      dynres hosts --where 'bigmem && scratch_free >= 20 GB && os == "el9"'
       dynres hosts --json | jq -r '.hosts[]'
     """
     names = host_names(hosts)
     with asking(controller) as client:
-        view = client.hosts(names, all_hosts=all_hosts)
+        view = client.hosts(names, where=where, all_hosts=all_hosts, details=True)
     if as_json:
         output.document(to_builtins(view))
-    else:
-        show(hosts_table(view))
+        return
+    show(hosts_table(view))
+    if view.unknown:
+        output.tell(
+            f"unknown on {members_text(view.unknown)}: `dynres explain HOST R --where` says why"
+        )
 
 
 @click.command()
 @click.argument("host")
 @click.argument("resource")
+@where_option
 @controller_option
 @json_option
-def explain(host: str, resource: str, controller: tuple[str, ...], as_json: bool) -> None:
+def explain(
+    host: str, resource: str, where: str | None, controller: tuple[str, ...], as_json: bool
+) -> None:
     """Say in sentences what RESOURCE is on HOST, where it comes from, and why it is as it is.
+
+    With --where, also why HOST satisfies that requirement or does not, condition by condition.
 
     \b
     Example:
       dynres explain host1 scratch_free
+      dynres explain host1 scratch_free --where 'scratch_free >= 20 GB && bigmem'
     """
     with asking(controller) as client:
-        view = client.explain(host, resource)
+        view = client.explain(host, resource, where=where)
     if as_json:
         output.document(to_builtins(view))
         return

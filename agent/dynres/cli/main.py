@@ -23,6 +23,7 @@ VERBS: Final = {
     "status": ("status", "The local agent and each of its probes."),
     "hosts": ("hosts", "Hosts, their agents and how their files compare."),
     "values": ("values", "The table: host, resource, value, state, age and source."),
+    "watch": ("watch", "A snapshot and then each change, as JSON lines."),
     "pools": ("pools", "What can be leased, and how much of it is free."),
     "explain": ("hosts", "All about one value on one host, in sentences."),
     "completion": ("completion", "Completion script for bash, zsh or fish."),

@@ -100,6 +100,15 @@ def hosts_argument(function: Decorated) -> Decorated:
     return click.argument("hosts", metavar="[HOST]...", nargs=-1)(function)
 
 
+def where_option(function: Decorated) -> Decorated:
+    """`--where EXPR`, as argument `where: str | None`."""
+    return click.option(
+        "--where",
+        metavar="EXPR",
+        help="A requirement, such as 'bigmem && mem >= 2 GB'; see docs/requirements.md.",
+    )(function)
+
+
 def host_names(sets: tuple[str, ...]) -> tuple[str, ...]:
     """Hosts (and `@group`s) of the sets given, each once, in order. A usage error otherwise."""
     if not sets:

@@ -73,12 +73,12 @@ def writing() -> Iterator[None]:
         raise CommandError(f"cannot write the output: {error.strerror}") from error
 
 
-def document(thing: object) -> None:
-    """Print one JSON document; indented where a person looks at it."""
+def document(thing: object, *, line: bool = False) -> None:
+    """Print one JSON document; indented where a person looks at it, unless it is to be a `line`."""
     out = sys.stdout
     # Escaped where the locale could not carry it, so that it is JSON everywhere.
     utf8 = (out.encoding or "ascii").lower().replace("-", "") == "utf8"
-    indent = 2 if is_terminal(out) else None
+    indent = 2 if is_terminal(out) and not line else None
     with writing():
         print(json.dumps(thing, ensure_ascii=not utf8, allow_nan=False, indent=indent))
 

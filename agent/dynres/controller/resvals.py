@@ -274,10 +274,10 @@ class Resvals:
         self, rows: npt.NDArray[np.intp], states: npt.NDArray[np.int8]
     ) -> npt.NDArray[np.float64]:
         """When the first value of each row goes stale, if nothing comes; `states` as of now."""
-        ends = self._measured[:, rows] + self._ttl[:, np.newaxis]
-        found: npt.NDArray[np.float64] = np.where(states == FRESH, ends, ALWAYS).min(
-            axis=0, initial=ALWAYS
-        )
+        ends = np.full(states.shape, ALWAYS)
+        ttl = np.broadcast_to(self._ttl[:, np.newaxis], states.shape)
+        np.add(self._measured[:, rows], ttl, out=ends, where=states == FRESH)
+        found: npt.NDArray[np.float64] = ends.min(axis=0, initial=ALWAYS)
         return found
 
     def raw_state(self, column: int, row: int) -> int:

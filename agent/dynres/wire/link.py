@@ -50,7 +50,17 @@ def is_loopback(endpoint: str) -> bool:
         return False
 
 
-def _prepare(socket: "zmq.Socket[bytes]") -> None:
+def beside(endpoint: str, other: str) -> str:
+    """Where `other`, which a controller has bound, is for who has reached it at `endpoint`."""
+    reached, bound = urlsplit(endpoint), urlsplit(other)
+    if bound.scheme != "tcp":
+        return other
+    host = reached.netloc.rpartition(":")[0] if reached.scheme == "tcp" else "127.0.0.1"
+    return f"tcp://{host}:{bound.port}"
+
+
+def prepare_socket(socket: "zmq.Socket[bytes]") -> None:
+    """What all our sockets have in common: heartbeats, no lingering, a largest message."""
     socket.linger = 0
     socket.ipv6 = True
     socket.setsockopt(zmq.MAXMSGSIZE, LARGEST_MESSAGE)
@@ -105,7 +115,7 @@ class Listener:
     ) -> None:
         self._context = zmq.Context()
         self._socket: zmq.Socket[bytes] = self._context.socket(zmq.ROUTER)
-        _prepare(self._socket)
+        prepare_socket(self._socket)
         # A dead peer is told at once, instead of the message vanishing.
         self._socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
         self._socket.setsockopt(zmq.SNDHWM, send_queue)
@@ -181,7 +191,7 @@ class Dealer:
         self._on_state = on_state
         self._context = zmq.Context()
         self._socket: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
-        _prepare(self._socket)
+        prepare_socket(self._socket)
         self._socket.setsockopt(zmq.IMMEDIATE, 1)
         self._socket.setsockopt(zmq.SNDHWM, 16)
         # Delays are jittered by libzmq only without a maximum; and each agent draws its own, so
@@ -251,7 +261,7 @@ class Requester:
 
     def _connect(self, endpoint: str) -> "zmq.Socket[bytes]":
         socket: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
-        _prepare(socket)
+        prepare_socket(socket)
         socket.setsockopt(zmq.IMMEDIATE, 1)
         socket.setsockopt(zmq.RECONNECT_IVL, 100)
         # The table of a large cluster; it comes from the controller that the user named.
