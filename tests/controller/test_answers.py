@@ -120,7 +120,7 @@ def test_every_field_is_always_there_and_numbers_are_lossless(bench: Bench) -> N
     answers = Answers(bench.core, bench.now)
     view = to_builtins(answers.values_of("host1", bench.core.configuration.resources))
     assert isinstance(view, dict)
-    assert list(view) == ["state", "closed", "agent", "config", "values"]
+    assert list(view) == ["state", "closed", "agent", "config", "why_closed", "values"]
     for value in view["values"].values():
         assert list(value) == ["value", "last", "unit", "state", "reason", "age", "source"]
         assert list(value["source"]) == ["kind", "probe", "reporter", "place"]

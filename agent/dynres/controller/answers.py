@@ -1,23 +1,18 @@
 """What the tables look like to clients: the views of hosts, values and pools."""
 
-from collections.abc import Iterable, Iterator
-from typing import Final, NamedTuple
-
-import msgspec
+from collections.abc import Iterable
 
 from dynres.config.model import Resource
 from dynres.config.names import AmbiguousError, host_key
 from dynres.config.near import nearest
-from dynres.controller.amounts import Amounts
+from dynres.controller.changes import Closed
 from dynres.controller.condition import RequirementError
-from dynres.controller.core import Core
-from dynres.controller.distribution import Instance
 from dynres.controller.placement import Placement
+from dynres.controller.pool_answers import PoolAnswers
+from dynres.controller.readings import STATES, free_number, override_source, timestamp
 from dynres.controller.requirement import Requirement
-from dynres.controller.resvals import DIFFERS, FRESH, STALE, Cell
+from dynres.controller.resvals import DIFFERS, FRESH, STALE, Cell, Origin
 from dynres.controller.session import Session
-from dynres.controller.shared import NO_REPORTER, Shared
-from dynres.value import Value, format_duration
 from dynres.wire.requests import AskHosts, Failure
 from dynres.wire.views import (
     AgentView,
@@ -25,14 +20,9 @@ from dynres.wire.views import (
     HostDetail,
     HostsView,
     HostView,
-    PoolsView,
-    PoolView,
     Source,
-    ValueState,
     ValueView,
 )
-
-STATES: Final[dict[int, ValueState]] = {FRESH: "fresh", STALE: "stale"}
 
 
 class RefusedError(Exception):
@@ -43,24 +33,8 @@ class RefusedError(Exception):
         super().__init__(message)
 
 
-class Measured(NamedTuple):
-    """What is known of a shared dynamic instance, or of a static one, at an instant."""
-
-    state: ValueState
-    value: Value | None
-    last: Value | None
-    reason: str | None
-    age: float | None
-    probe: str | None
-    reporter: str | None
-
-
-class Answers:
+class Answers(PoolAnswers):
     """Answers out of a core's tables, as they are at `now`."""
-
-    def __init__(self, core: Core, now: float) -> None:
-        self._core = core
-        self.now = now
 
     # which hosts and resources are meant
 
@@ -107,6 +81,7 @@ class Answers:
             closed=host in self._core.closed,
             agent=_agent(session, self.now),
             config=_config(session),
+            why_closed=_why_closed(self._core.operators.closed.get(host)),
         )
 
     def hosts(self, names: Iterable[str], *, all_hosts: bool) -> HostsView:
@@ -156,6 +131,7 @@ class Answers:
             closed=detail.closed,
             agent=detail.agent,
             config=detail.config,
+            why_closed=detail.why_closed,
             values=values,
         )
 
@@ -171,10 +147,12 @@ class Answers:
         if resource.leasable:
             instance = self._core.distribution.instance_for(resource.name, host)
             if instance is not None:
-                value = _free(self._core.amounts(resource, instance, value))
-                last = _free(self._core.amounts(resource, instance, last))
+                value = free_number(self._core.amounts(instance, value))
+                last = free_number(self._core.amounts(instance, last))
         origin = cell.origin
-        static = origin.kind == "static"
+        standing = None
+        if origin.kind == "override":
+            standing = self._core.operators.on_host(resource.name, host)
         return ValueView(
             value=value if cell.state == FRESH else None,
             last=last,
@@ -182,12 +160,10 @@ class Answers:
             state=STATES.get(cell.state, "unavailable"),
             reason=self.stale_reason(host, resource) if cell.state == STALE else cell.reason,
             age=self._age(cell.measured),
-            source=Source(
-                kind=origin.kind,
-                probe=origin.probe,
-                reporter=None if static else host,
-                place=origin.place,
-            ),
+            source=_source(origin, host)
+            if standing is None
+            else override_source(standing, self.now, self.wall),
+            reported=None if standing is None else self.below(host, resource),
         )
 
     def _shared_value(self, host: str, resource: Resource) -> ValueView | None:
@@ -197,10 +173,12 @@ class Answers:
         known = self.measured(resource, instance)
         value, last = known.value, known.last
         if resource.leasable:
-            value = _free(self._core.amounts(resource, instance, value))
-            last = _free(self._core.amounts(resource, instance, last))
+            value = free_number(self._core.amounts(instance, value))
+            last = free_number(self._core.amounts(instance, last))
         session = self._core.registry.session(host)
-        clash = session is not None and session.differs.get(resource.name) == DIFFERS
+        standing = self._core.operators.of(instance)
+        differs = session is not None and session.differs.get(resource.name) == DIFFERS
+        clash = differs and standing is None
         return ValueView(
             value=None if clash else value,
             last=last,
@@ -213,113 +191,26 @@ class Answers:
                 probe=known.probe,
                 reporter=known.reporter,
                 place=str(instance.place),
-            ),
-        )
-
-    def measured(self, resource: Resource, instance: Instance) -> Measured:
-        """What is known of an instance, shared or of one host."""
-        if instance.host is not None:
-            return self._own_measured(resource, instance.host)
-        if not instance.dynamic:
-            return Measured("fresh", instance.value, instance.value, None, None, None, None)
-        shared = self._core.shared.get(instance)
-        age = self._age(shared.measured)
-        last = shared.last
-        probe, reporter = shared.probe or resource.probe, shared.reporter or shared.measured_by
-        if shared.reason is not None:
-            reason = self._no_value(shared)
-            return Measured("unavailable", None, last, reason, age, probe, reporter)
-        if age is not None and resource.ttl is not None and age > resource.ttl:
-            reason = self.stale_reason(shared.reporter, resource)
-            return Measured("stale", None, last, reason, age, probe, reporter)
-        return Measured("fresh", last, last, None, age, probe, reporter)
-
-    def _own_measured(self, resource: Resource, host: str) -> Measured:
-        cell = self._core.table.cell(host, resource.name, self.now)
-        if cell is None:
-            return Measured("unavailable", None, None, None, None, None, None)
-        stale = cell.state == STALE
-        return Measured(
-            STATES.get(cell.state, "unavailable"),
-            cell.value,
-            cell.last,
-            self.stale_reason(host, resource) if stale else cell.reason,
-            self._age(cell.measured),
-            cell.origin.probe,
-            None if cell.origin.kind == "static" else host,
-        )
-
-    def _no_value(self, shared: Shared) -> str | None:
-        if shared.reporter is None and shared.measured_by is None:
-            return f"{NO_REPORTER} among {', '.join(self._few(shared.instance))}"
-        return shared.reason
-
-    def _few(self, instance: Instance) -> tuple[str, ...]:
-        reporters = self._core.distribution.reporters(instance)
-        return reporters if len(reporters) <= 3 else (*reporters[:3], "…")
-
-    def stale_reason(self, host: str | None, resource: Resource) -> str:
-        """Why a value is older than its ttl."""
-        ttl = f"older than its ttl of {format_duration(resource.ttl or 0.0)}"
-        if host is None:
-            return f"{ttl}; {NO_REPORTER}"
-        state = self._core.registry.state(host, self.now)
-        return f"{ttl}; host {host} is unreachable" if state == "unreachable" else ttl
-
-    def _age(self, measured: float) -> float | None:
-        age = self.now - measured
-        return max(0.0, age) if abs(age) < float("inf") else None
-
-    # pools
-
-    def pools(self) -> Iterator[PoolView]:
-        """Every instance that can be leased, in file order."""
-        for instance in self._core.distribution.leasable():
-            yield self.pool(self._core.resources[instance.resource], instance)
-
-    def pool(self, resource: Resource, instance: Instance) -> PoolView:
-        """One instance that can be leased."""
-        known = self.measured(resource, instance)
-        numbers = self._core.amounts(resource, instance, known.value)
-        return PoolView(
-            resource=resource.name,
-            unit=resource.unit,
-            members=self._core.distribution.members(instance),
-            capacity=numbers.capacity,
-            reported=known.value if instance.dynamic else None,
-            leased=numbers.leased,
-            reserve=numbers.reserve,
-            free=numbers.free if known.state == "fresh" else None,
-            overcommitted=numbers.overcommitted,
-            state=known.state,
-            age=known.age,
-            reporter=known.reporter if instance.dynamic else None,
-            instance=instance.id,
-            source=str(instance.place),
-            holders=None,
-            waiting=(),
-        )
-
-    def pools_view(self, *, holders: bool) -> PoolsView:
-        """All pools; nobody can hold anything yet, so `holders` gives empty lists."""
-        pools = self.pools()
-        return PoolsView(
-            pools=tuple(_with_holders(pool) for pool in pools) if holders else tuple(pools)
+            )
+            if standing is None
+            else override_source(standing, self.now, self.wall),
+            reported=None if standing is None else self.reported(resource, instance),
         )
 
 
-def _with_holders(pool: PoolView) -> PoolView:
-    return msgspec.structs.replace(pool, holders=())
-
-
-def _free(numbers: Amounts) -> float | None:
-    return None if numbers.free is None else float(numbers.free)
+def _source(origin: Origin, host: str) -> Source:
+    reporter = None if origin.kind == "static" else host
+    return Source(kind=origin.kind, probe=origin.probe, reporter=reporter, place=origin.place)
 
 
 def _agent(session: Session | None, now: float) -> AgentView | None:
     if session is None:
         return None
     return AgentView(version=session.software, uptime=max(0.0, now - session.born))
+
+
+def _why_closed(closed: Closed | None) -> str | None:
+    return None if closed is None else f"{closed.reason} ({closed.who}, {timestamp(closed.since)})"
 
 
 def _config(session: Session | None) -> ConfigView | None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from dynres.config.model import Resource
 from dynres.controller.distribution import Distribution, Instance
+from dynres.controller.operators import Standing
 from dynres.controller.requirement import Column
 from dynres.controller.resvals import (
     ABSENT,
@@ -22,7 +23,7 @@ from dynres.controller.resvals import (
 from dynres.controller.shared import SharedTable
 from dynres.value import Value
 
-Free = Callable[[Resource, Instance, Value | None], Decimal | None]
+Free = Callable[[Instance, Value | None], Decimal | None]
 """What is free of an instance, by its fresh measured value."""
 
 NOWHERE: Final = -1
@@ -69,12 +70,15 @@ class Columns:
         distribution: Distribution,
         table: Resvals,
         shared: SharedTable,
+        *,
         free: Free,
+        overridden: Callable[[Instance], Standing | None],
     ) -> None:
         self.resources = resources
         self.distribution = distribution
         self.table = table
         self._shared = shared
+        self._overridden = overridden
         self._free = free
         self._layouts: dict[str, _Layout] = {}
         self._own_free: dict[str, _Free] = {}
@@ -120,7 +124,7 @@ class Columns:
     def _free_on(self, resource: Resource, row: int, value: float) -> float:
         host = self.table.hosts[row]
         instance = host and self.distribution.instance_for(resource.name, host)
-        return _float(self._free(resource, instance, value)) if instance else np.nan
+        return _float(self._free(instance, value)) if instance else np.nan
 
     # shared resources
 
@@ -140,6 +144,10 @@ class Columns:
 
     def reading(self, resource: Resource, instance: Instance, now: float) -> Reading:
         """What a shared instance has at `now`; not yet what is free of it."""
+        standing = self._overridden(instance)
+        if standing is not None:
+            value = standing.override.value
+            return Reading(UNAVAILABLE if value is None else FRESH, value)
         if not instance.dynamic:
             return Reading(FRESH, instance.value)
         shared = self._shared.get(instance)
@@ -155,7 +163,7 @@ class Columns:
         seen = (value, measured if resource.measures == "free" else None)
         known = self._pool_free.get(key)
         if known is None or known[0] != seen:
-            known = self._pool_free[key] = (seen, _float(self._free(resource, instance, value)))
+            known = self._pool_free[key] = (seen, _float(self._free(instance, value)))
         return known[1]
 
 

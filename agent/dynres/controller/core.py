@@ -1,6 +1,6 @@
 """The controller without sockets and clocks: messages and time in, messages to send out."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Literal
 
 import msgspec
@@ -10,12 +10,18 @@ import numpy.typing as npt
 from dynres import __version__
 from dynres.config.definition import digest
 from dynres.config.model import Configuration, Resource
-from dynres.controller.amounts import Amounts, amounts
+from dynres.controller.amounts import Amounts
+from dynres.controller.changes import LedgerState
 from dynres.controller.columns import Columns
 from dynres.controller.distribution import Distribution, Instance, distribute
+from dynres.controller.facts import TableFacts
 from dynres.controller.intake import Intake
+from dynres.controller.operators import Operators
+from dynres.controller.overriding import Laid, OverriddenResvals
+from dynres.controller.pools import Pools
+from dynres.controller.proposal import Instant
 from dynres.controller.registry import Accepted, Effect, Ended, Forgotten, Registry, Send
-from dynres.controller.resvals import ALWAYS, DIFFERS, Column, Origin, Resvals
+from dynres.controller.resvals import ALWAYS, DIFFERS, Column, Origin
 from dynres.controller.session import HEARTBEAT, Definitions, Session
 from dynres.controller.shared import SharedTable
 from dynres.value import Value
@@ -56,8 +62,18 @@ class Core:
     """Tables and rules of one controller."""
 
     def __init__(
-        self, configuration: Configuration, rule: Rule, now: float, count: Callable[[str], None]
+        self,
+        configuration: Configuration,
+        rule: Rule,
+        now: float,
+        count: Callable[[str], None],
+        *,
+        state: LedgerState | None = None,
+        wall: float = 0.0,
+        epoch: int = 0,
     ) -> None:
+        """`state`: what the ledger has kept, as of wall-clock time `wall` and epoch `epoch`."""
+        at = Instant(now, wall)
         self._count = count
         self._ticked = now
         self.registry = Registry(
@@ -65,11 +81,15 @@ class Core:
             (host.name for host in configuration.hosts),
             configuration.controller.forget_after,
         )
-        self.closed: frozenset[str] = frozenset()
-        """Hosts that get no work, whatever they have."""
+        self.operators = Operators(state or LedgerState(), at)
+        self.facts = TableFacts(self.registry, self.operators)
         self._install(configuration)
         self.shared = SharedTable(self.distribution, now)
         self._wire()
+        self.pools = Pools(
+            self.resources, self.distribution, self.facts, at, state=state, epoch=epoch
+        )
+        self.registry.holds = self.pools.holdings.holds
 
     # configuration
 
@@ -83,22 +103,38 @@ class Core:
 
     def _wire(self) -> None:
         """Make what stands on the tables, which are new."""
+        self.facts.install(self.resources, self.table, self.shared)
+        self.overrule()
         self._intake = Intake(self.resources, self.table, self.shared)
         self.columns = Columns(
             self.resources,
             self.distribution,
             self.table,
             self.shared,
-            lambda resource, instance, fresh: self.amounts(resource, instance, fresh).free,
+            free=lambda instance, fresh: self.amounts(instance, fresh).free,
+            overridden=self.operators.of,
         )
 
-    def amounts(self, resource: Resource, instance: Instance, fresh: Value | None) -> Amounts:
+    @property
+    def closed(self) -> Collection[str]:
+        """Hosts that get no work, whatever they have."""
+        return self.operators.closed.keys()
+
+    def amounts(self, instance: Instance, fresh: Value | None) -> Amounts:
         """How much of an instance there is, and is free: the one place that says so.
 
-        `fresh` is its measured value, None while that is not fresh. Whoever changes what is held
-        calls `held`.
+        `fresh` is its value if it has a fresh one. Whoever changes what is held calls `held`.
         """
-        return amounts(resource, instance, fresh)
+        return self.pools.amounts_if(instance, self.facts.assumed(instance, fresh))
+
+    def overrule(self) -> None:
+        """Let operators' values count in the table, and no others."""
+        self.table.overrule(
+            {
+                (resource, host): Laid(s.override.value, f"set by {s.override.who}")
+                for resource, host, s in self.operators.of_hosts()
+            }
+        )
 
     def held(self, instance: Instance) -> None:
         """What jobs hold of an instance has changed."""
@@ -134,6 +170,10 @@ class Core:
             outputs.append(self._assignment(session))
             outputs.append(self.registry.ask_all(session, now, within=HEARTBEAT))
         return outputs
+
+    def forget(self, host: str, now: float) -> list[Output]:
+        """Know a host no more, whatever it has."""
+        return self._after(self.registry.forget(host), now)
 
     # events
 
@@ -229,6 +269,7 @@ class Core:
             session = self.registry.session(host)
             return (
                 session is not None
+                and host not in self.operators.closed
                 and session.usable(now, REPORTER_PATIENCE)
                 and resource in session.definitions
                 and resource not in session.differs
@@ -293,10 +334,10 @@ class Core:
             self.table.expect(self.table.index[name], row, origin)
 
 
-def _fill(distribution: Distribution) -> Resvals:
+def _fill(distribution: Distribution) -> OverriddenResvals:
     """The table of a distribution, with every declared value in it."""
     resources = distribution.configuration.resources
-    table = Resvals(
+    table = OverriddenResvals(
         (Column(r.name, r.type, ALWAYS if r.ttl is None else r.ttl) for r in resources),
         distribution.hosts,
     )

@@ -9,14 +9,26 @@ from typing import Final, Literal
 
 import msgspec
 
-from dynres.config.model import Per
+from dynres.wire.lease_views import Verdict
+from dynres.wire.leasing import LOCAL, Need, Seat
 
-Verdict = Literal["granted", "wait", "never", "released"]
+__all__ = [
+    "HOST_REBOOTED",
+    "LOCAL",
+    "Answer",
+    "Ask",
+    "Cause",
+    "Lease",
+    "Need",
+    "PoolsError",
+    "Seat",
+    "Shortage",
+    "Verdict",
+]
+
 Cause = Literal["job", "ttl", "reconcile", "operator"]
 """Why a lease ended."""
 
-LOCAL: Final = "local"
-"""The owner where no keys are in use and none is named."""
 HOST_REBOOTED: Final = "host_rebooted"
 """Note of a lease whose host has started again since."""
 
@@ -49,23 +61,6 @@ class Lease(Record, frozen=True, omit_defaults=True, gc=False):
     running: bool = False
     """Taken with `--running`, without asking whether it fits."""
     note: str | None = None
-
-
-class Need(msgspec.Struct, frozen=True):
-    """One resource that is asked for; `per` None: as the resource says."""
-
-    resource: str
-    amount: Decimal
-    per: Per | None = None
-    unit: str | None = None
-    """Unit of the amount; None: the resource's own."""
-
-
-class Seat(msgspec.Struct, frozen=True):
-    """A host of the job, and how many slots it has there."""
-
-    host: str
-    slots: int = 1
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):

@@ -30,7 +30,7 @@ from dynres.controller.lease import (
     Shortage,
     Verdict,
 )
-from dynres.controller.pool import Held, Pool, PoolKey
+from dynres.controller.pool import Held, Pool, PoolKey, Reading
 from dynres.controller.proposal import Instant, Proposal
 from dynres.controller.releasing import Releasing
 from dynres.controller.waiting import FAIR_AFTER, Queue, Waiter
@@ -334,10 +334,14 @@ class Pools(Releasing):
 
     def amounts(self, instance: Instance, now: float) -> Amounts:
         """What an instance holds now; grants on their way count as held."""
+        return self.amounts_if(instance, self._facts.reading(instance, now))
+
+    def amounts_if(self, instance: Instance, reading: Reading | None) -> Amounts:
+        """What an instance holds if that is what is known of it."""
         pool = self.grounds.pools.get((instance.resource, instance.id))
         if pool is None:
             pool = self.grounds.passing(instance)
-        return pool.amounts(self._facts.reading(instance, now))
+        return pool.amounts(reading)
 
     def orphans(self) -> Iterator[Pool]:
         """Pools that no file declares any more but of which something is held: capacity 0."""

@@ -4,7 +4,7 @@ A state machine: what comes in (hello, beat, bye, a lost connection, the passing
 effects to carry out. It knows neither sockets nor clocks.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from math import isfinite
 from typing import Final, Literal
 
@@ -83,6 +83,10 @@ class Registry:
         self._definitions = DefinitionStore()
         self.generation = 0
         """Another number whenever other hosts are known."""
+        self.arrived: list[str] = []
+        """Hosts with a new session, since whoever looks has emptied it."""
+        self.holds: Callable[[str], bool] = lambda host: False
+        """Whether a job holds anything there: then the host is not forgotten."""
         self.configure(rule, declared, forget_after)
 
     def configure(
@@ -221,6 +225,26 @@ class Registry:
             effects.append(self._drop(host))
         return effects
 
+    def fault_of_forgetting(self, host: str, now: float) -> str | None:
+        """Why a known host cannot be forgotten at once; None where it can."""
+        if host in self._declared:
+            return f"{host} is declared: take it out of the files and reload the controller"
+        if self.state(host, now) == "up":
+            return f"{host} is up: stop its agent first"
+        if self.holds(host):
+            return (
+                f"jobs hold amounts for {host}: release them first (dynres release --host {host})"
+            )
+        return None
+
+    def forget(self, host: str) -> list[Effect]:
+        """Know a host no more, whatever it has."""
+        session = self._sessions.get(host)
+        if session is None:
+            return []
+        self._end(session)
+        return [self._drop(host)]
+
     # rules
 
     def _admit(self, name: str) -> str | Refusal:
@@ -275,6 +299,8 @@ class Registry:
         self._sessions[host] = session
         self._peers[peer] = session
         self._names.add(host)
+        if new:
+            self.arrived.append(host)
         return [*effects, Accepted(session, new, hello.reporting)]
 
     def _contend(self, host: str, first: Session, claim: Claim) -> list[Effect]:
@@ -307,6 +333,7 @@ class Registry:
             if host not in self._declared
             and not session.up(now)
             and now - session.heard > self._forget_after
+            and not self.holds(host)
         ]
         effects: list[Effect] = []
         for host in old:

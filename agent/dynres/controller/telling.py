@@ -113,7 +113,7 @@ class Telling:
         known = self._answers.measured(resource, instance)
         value, held = known.value, Held()
         if resource.leasable:
-            amounts = self._core.amounts(resource, instance, known.value)
+            amounts = self._core.amounts(instance, known.value)
             held = Held(*amounts)
             if known.state != "fresh":
                 held = held._replace(free=None)

@@ -3,11 +3,21 @@
 import msgspec
 
 from dynres.wire.codec import decode
+from dynres.wire.envelope import Answer, Request
+from dynres.wire.leasing import (
+    Acquired,
+    AskHistory,
+    AskLeases,
+    Changed,
+    History,
+    LeaseRequest,
+    Leases,
+    OperatorRequest,
+    Released,
+    Renewed,
+    Waiting,
+)
 from dynres.wire.views import Explanation, HostsView, PoolsView, ValuesView
-
-
-class Request(msgspec.Struct, frozen=True, kw_only=True, tag_field="t", omit_defaults=True):
-    """Base of all requests."""
 
 
 class AskHosts(Request, frozen=True, kw_only=True, tag="hosts"):
@@ -51,10 +61,6 @@ class AskReload(Request, frozen=True, kw_only=True, tag="reload"):
     """Read the configuration again and say whether it is in force."""
 
 
-class Answer(msgspec.Struct, frozen=True, kw_only=True, tag_field="t"):
-    """Base of all answers."""
-
-
 class Hosts(Answer, frozen=True, kw_only=True, tag="hosts"):
     """Answer to AskHosts."""
 
@@ -86,22 +92,26 @@ class FeedAt(Answer, frozen=True, kw_only=True, tag="feed"):
 
 
 class Reloaded(Answer, frozen=True, kw_only=True, tag="reloaded"):
-    """The new configuration is in force; warnings in words."""
+    """The new configuration is in force; warnings in words, and what became of leases."""
 
     warnings: tuple[str, ...] = ()
+    moved: tuple[str, ...] = ()
 
 
 class Failure(Answer, frozen=True, kw_only=True, tag="failure"):
     """The request was refused: a code for scripts, a message for people, faults of files."""
 
     code: str
-    """usage | requirement | unknown_host | unknown_resource | config | internal"""
+    """usage | requirement | unknown_host | unknown_resource | unknown_lease | not_owner |
+    request_reused | ledger | config | internal"""
     message: str
     faults: tuple[dict[str, str | None], ...] = ()
 
 
-AnyRequest = AskHosts | AskValues | AskPools | AskExplain | AskFeed | AskReload
-AnyAnswer = Hosts | Values | Pools | Explained | FeedAt | Reloaded | Failure
+Question = AskHosts | AskValues | AskPools | AskExplain | AskFeed | AskLeases | AskHistory
+AnyRequest = Question | AskReload | LeaseRequest | OperatorRequest
+LeaseAnswer = Acquired | Waiting | Released | Renewed | Leases | History | Changed
+AnyAnswer = Hosts | Values | Pools | Explained | FeedAt | Reloaded | LeaseAnswer | Failure
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):

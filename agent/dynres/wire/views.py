@@ -20,12 +20,16 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Source(View, frozen=True, kw_only=True):
-    """Where a value comes from."""
+    """Where a value comes from; of an override who has set it, when, why, and until when."""
 
     kind: SourceKind
     probe: str | None = None
     reporter: str | None = None
     place: str | None = None
+    who: str | None = None
+    since: str | None = None
+    why: str | None = None
+    until: str | None = None
 
 
 class ValueView(View, frozen=True, kw_only=True):
@@ -38,6 +42,8 @@ class ValueView(View, frozen=True, kw_only=True):
     reason: str | None
     age: float | None
     source: Source
+    reported: Value | None = None
+    """While an operator's value counts: the newest that was declared or measured."""
 
 
 class AgentView(View, frozen=True, kw_only=True):
@@ -62,6 +68,7 @@ class HostDetail(View, frozen=True, kw_only=True):
     closed: bool
     agent: AgentView | None
     config: ConfigView | None
+    why_closed: str | None = None
 
 
 class HostView(HostDetail, frozen=True, kw_only=True):
@@ -128,6 +135,8 @@ class PoolView(View, frozen=True, kw_only=True):
     source: str
     holders: tuple[Holder, ...] | None
     waiting: tuple[Waiter, ...]
+    override: Source | None = None
+    """Who has set what counts, when and why; None where nobody has."""
 
 
 class PoolsView(View, frozen=True, kw_only=True):
