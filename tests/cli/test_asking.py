@@ -137,7 +137,7 @@ def test_status_shows_each_probe_and_why_it_fails(site):
     document = site.ask("status", "--host", "host1")
     assert document["host"] == "host1"
     probes = {probe["probe"]: probe for probe in document["probes"]}
-    assert set(probes) == {"room", "broken", "load"}
+    assert set(probes) == {"room", "broken", "load-indices"}
     assert probes["room"]["outcome"] == "ok"
     assert probes["broken"]["failures"] > 0
     lines = site.call("status").stdout.splitlines()

@@ -10,6 +10,7 @@ from textwrap import dedent
 
 import pytest
 
+from dynres.config.faults import ConfigError
 from dynres.config.load import default_role, load
 from dynres.config.model import Configuration, Resource
 from dynres.config.result import Loaded, read_result
@@ -153,14 +154,46 @@ def test_a_builtin_index_may_be_redefined_with_override(tmp_path: Path):
         """
         resources:
           - {name: ls, override: true, interval: 1m, probe: {command: [x]}, resourcemap: [{location: [default]}]}
-          - {name: mem, override: true, unit: MB, interval: 30s, probe: load, resourcemap: [{location: [default]}]}
+          - {name: mem, override: true, unit: MB, interval: 30s, probe: load-indices, resourcemap: [{location: [default]}]}
         """,
     ).configuration
     assert [r.name for r in configuration.resources].count("ls") == 1
     assert len(configuration.resources) == 11
     assert not configuration.resource("ls").builtin
-    assert configuration.resource("mem").probe == "load"
+    assert configuration.resource("mem").probe == "load-indices"
     assert configuration.resource("r1m").builtin
+
+
+def test_a_resource_and_a_probe_may_be_named_load(tmp_path: Path):
+    configuration = loaded(
+        tmp_path,
+        """
+        resources:
+          - {name: load, interval: 5s, probe: {command: [x]}, resourcemap: [{location: [default]}]}
+        """,
+    ).configuration
+    assert configuration.resource("load").probe == "load"
+    assert configuration.resource("r1m").probe == "load-indices"
+    loaded(
+        tmp_path,
+        """
+        resources:
+          - {name: busy, interval: 5s, probe: load, resourcemap: [{location: [default]}]}
+        probes:
+          - {name: load, command: [x]}
+        """,
+    )
+
+
+def test_only_a_load_index_may_name_the_builtin_probe(tmp_path: Path):
+    with pytest.raises(ConfigError, match="resource a: probe: expected a name under probes"):
+        loaded(
+            tmp_path,
+            """
+            resources:
+              - {name: a, interval: 5s, probe: load-indices, resourcemap: [{location: [default]}]}
+            """,
+        )
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,9 @@ from dynres.config.model import Entry, Location, Place, Probe, Resource
 from dynres.value import Order
 
 PLACE: Final = Place("built-in", 1, 1)
-PROBE: Final = "load"
+PROBE: Final = "load-indices"
+"""Its name: with a hyphen, so that it is never the name of anything in the files."""
+PLUGIN: Final = "load"
 INTERVAL: Final = 5.0
 TIMEOUT: Final = 5.0
 
@@ -29,7 +31,7 @@ NAMES: Final = frozenset(name for name, *_ in _INDICES)
 
 def probe() -> Probe:
     """The probe that feeds them all."""
-    return Probe(name=PROBE, plugin="load", timeout=TIMEOUT, place=PLACE)
+    return Probe(name=PROBE, plugin=PLUGIN, timeout=TIMEOUT, place=PLACE)
 
 
 def resources() -> tuple[Resource, ...]:

@@ -154,9 +154,6 @@ class _Loader:
             other = first.place_of("name") if isinstance(first, Map) else first.place
             got = f"another; the first is at {other}"
             self.findings.fault(place, f"{kind} {shown(name)}", "each name once", got, "rename one")
-        elif kind == "probe" and name == builtin.PROBE:
-            got = f"{name}, the probe of the built-in load indices"
-            self.findings.fault(place, f"{kind} {name}", "another name", got, "rename it")
         return first is item
 
     def _build(self, scope: Scope) -> tuple[list[Resource], list[Probe]]:

@@ -95,9 +95,9 @@ class ResourceReader:
                 shape.probe, inline, name, interval=shape.interval, feeds=[name], findings=findings
             )
             check_interval(shape.probe, shape.interval, node.place_of("interval"), owner, findings)
-            if name in self.named or name == builtin.PROBE:
-                other = self.named.get(name)
-                where = other.node.place if other else "built-in"
+            if name in self.named:
+                other = self.named[name]
+                where = other.node.place if other else "probes:"
                 findings.fault(
                     inline.place,
                     f"{owner}: its probe is named {name} too",

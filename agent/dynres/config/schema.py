@@ -18,6 +18,7 @@ from dynres.config.types import (
     ListenAddress,
     Name,
     Page,
+    ProbeName,
     Prose,
     Reserve,
     SearchPath,
@@ -112,7 +113,7 @@ class Resource(Shape):
     on_failure: Word | None = Field(None, description="keep | unavailable | a value.")
     probe: (
         Annotated[
-            Annotated[Name, Tag(NAMED)] | Annotated[Probe, Tag(INLINE)],
+            Annotated[ProbeName, Tag(NAMED)] | Annotated[Probe, Tag(INLINE)],
             Discriminator(_one_or_many),
         ]
         | None

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from dynres import value as values
+from dynres.config import builtin
 from dynres.config.names import is_host_name
 from dynres.config.near import nearest
 from dynres.config.scalars import Map, Scalar
@@ -87,6 +88,10 @@ def _name(text: Scalar) -> Scalar:
     if not values.is_name(text.text):
         raise complaint(_NAME, short(text.text))
     return text
+
+
+def _probe_name(text: Scalar) -> Scalar:
+    return text if text.text == builtin.PROBE else _name(text)
 
 
 def _label(text: Scalar) -> str:
@@ -214,6 +219,15 @@ Name = Annotated[
     Scalar,
     _typed(_NAME, {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9_]{0,63}$"}, _name),
 ]
+ProbeName = Annotated[
+    Scalar,
+    _typed(
+        _NAME,
+        {"type": "string", "pattern": f"^([A-Za-z][A-Za-z0-9_]{{0,63}}|{builtin.PROBE})$"},
+        _probe_name,
+    ),
+]
+"""The name of a probe that a resource uses; a load index may use the built-in one."""
 Label = Annotated[str, _typed("a unit such as GB", {"type": "string"}, _label)]
 Line = Annotated[str, _typed("text on one line", _SCALAR, _line)]
 Argument = Annotated[str, _typed("text", _SCALAR, _argument)]

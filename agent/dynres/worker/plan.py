@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
+from dynres.config import builtin
 from dynres.config.covers import Cover
 from dynres.config.definition import digest
 from dynres.config.model import Configuration, Probe, Resource
@@ -11,9 +12,6 @@ from dynres.config.names import AmbiguousError, Names
 from dynres.worker.latest import Rule
 from dynres.worker.outcome import RunSpec
 from dynres.worker.timetable import Cadence
-
-LOAD = "load"
-"""The plugin of the built-in load indices: it runs at once when the agent starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +115,7 @@ def _cadence(spec: RunSpec) -> Cadence:
         interval=spec.interval,
         retry=probe.retry,
         recheck=probe.recheck,
-        at_once=probe.plugin == LOAD,
+        at_once=probe.plugin == builtin.PLUGIN,
         definition=_meaning(spec),
     )
 
