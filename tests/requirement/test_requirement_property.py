@@ -2,12 +2,10 @@
 
 from decimal import Decimal
 
-import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mixed import ACTIONS, VALUES, Action, Mixed, mixed_configuration
 
-from dynres.config.model import Configuration
 from dynres.controller.answers import Answers
 from dynres.controller.condition import (
     All,
@@ -40,11 +38,6 @@ COMPARE = {
 NUMERIC = ("quota", "iris", "space", "swap", "busy", "lic")
 BOOLEAN = ("bigmem", "ready", "up")
 STRING = ("os", "role", "site")
-
-
-@pytest.fixture(scope="module")
-def configuration() -> Configuration:
-    return mixed_configuration()
 
 
 class Plain:
@@ -155,9 +148,9 @@ CONDITIONS = st.recursive(
 )
 @given(st.lists(ACTIONS, max_size=25), st.lists(CONDITIONS, min_size=1, max_size=8))
 def test_columns_decide_as_the_rules_do_on_each_host(
-    configuration: Configuration, actions: list[Action], conditions: list[Condition]
+    actions: list[Action], conditions: list[Condition]
 ) -> None:
-    mixed = Mixed(configuration)
+    mixed = Mixed()
     for action in actions:
         action(mixed)
     placement = Placement(mixed.core)
@@ -179,7 +172,7 @@ def test_columns_decide_as_the_rules_do_on_each_host(
             assert {0: False, 1: None, 2: True}[alone] is expected[host]
 
 
-def test_the_cluster_of_these_tests_has_every_kind_of_resource(
-    configuration: Configuration,
-) -> None:
-    assert {r.name for r in configuration.resources if not r.builtin and r.dynamic} == set(VALUES)
+def test_the_cluster_of_these_tests_has_every_kind_of_resource() -> None:
+    assert {r.name for r in mixed_configuration().resources if not r.builtin and r.dynamic} == set(
+        VALUES
+    )

@@ -1,6 +1,7 @@
 """A cluster with every kind of resource, and random reports, for tests of requirements and feed."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 from handmade import Bench, measured, run
@@ -28,6 +29,7 @@ VALUES: dict[str, st.SearchStrategy[Value]] = {
 Action = Callable[["Mixed"], object]
 
 
+@cache
 def mixed_configuration() -> Configuration:
     """The configuration of tests/cases/mixed."""
     return load(CASE, "controller").configuration
@@ -36,8 +38,8 @@ def mixed_configuration() -> Configuration:
 class Mixed(Bench):
     """A bench with these resources, whose agents register when they are first heard of."""
 
-    def __init__(self, configuration: Configuration) -> None:
-        super().__init__(configuration)
+    def __init__(self) -> None:
+        super().__init__(mixed_configuration())
         self._seq: dict[str, int] = {}
 
     def say(self, host: str, resource: str, value: Value | None, age: float) -> None:

@@ -114,9 +114,13 @@ class Telling:
         value, held = known.value, Held()
         if resource.leasable:
             amounts = self._core.amounts(instance, known.value)
-            held = Held(*amounts)
-            if known.state != "fresh":
-                held = held._replace(free=None)
+            held = Held(
+                amounts.capacity,
+                amounts.leased,
+                amounts.reserve,
+                amounts.free if known.state == "fresh" else None,
+                amounts.overcommitted,
+            )
             value = None if held.free is None else float(held.free)
         told = Told(known.state, value, known.reason)
         index = self._core.table.index[resource.name]
