@@ -112,6 +112,21 @@ class Histories(RuleBasedStateMachine):
             self.check_fit(proposal, free)
         self.decided(proposal)
 
+    @rule(
+        job=JOBS,
+        host=st.sampled_from(HOSTS),
+        name=st.sampled_from(["iris", "iris", "gpu", "total", "free", "external"]),
+        amount=st.sampled_from(["0.5", "1", "2", "2", "3"]),
+        wait=st.booleans(),
+    )
+    def take(self, job: str, host: str, name: str, amount: str, wait: bool) -> None:
+        self.acquire(job, "local", [(host, 1)], {name: amount}, wait, None, None)
+
+    @rule(first=st.sampled_from(HOSTS), amount=st.sampled_from(["1", "2"]), times=st.integers(2, 6))
+    def take_again_and_again(self, first: str, amount: str, times: int) -> None:
+        for n in range(times):
+            self.take(str(n), first, "iris", amount, n % 2 == 1)
+
     def check_fit(self, proposal: Proposal, free: dict[Any, Decimal | None]) -> None:
         wanted: dict[Any, Decimal] = {}
         for held in proposal.taken:
