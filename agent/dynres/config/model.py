@@ -89,6 +89,8 @@ class Entry(Struct, frozen=True, kw_only=True):
     """Shared dynamic only: who may measure, in order of preference; empty: the location's."""
     probe: Probe | None = None
     """The probe of this instance where its options differ from the resource's."""
+    instance: str | None = None
+    """Id of the instance that it makes, of a shared resource."""
     place: Place
 
 

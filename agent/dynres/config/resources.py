@@ -7,6 +7,7 @@ from dynres.config import builtin, schema
 from dynres.config.consistency import check_overlaps
 from dynres.config.entries import Scope, build_entry, read_typed
 from dynres.config.findings import Findings
+from dynres.config.instances import named_instances
 from dynres.config.model import Entry, Probe, Resource
 from dynres.config.near import nearest, several
 from dynres.config.probes import build_probe, check_interval, timeout_of
@@ -60,6 +61,8 @@ class ResourceReader:
         kind: Any = shape.type
         failure, fallback = _on_failure(shape, kind, findings)
         entries, slowest = self._entries(shape, node, timeout)
+        if {"shared", "global"} & set(shape.flags):
+            entries = named_instances(shape.name.text, entries)
         made = Resource(
             name=shape.name.text,
             description=shape.description,

@@ -11,8 +11,8 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from dynres.config.covers import Cover
-from dynres.config.hosts import fold
-from dynres.config.model import Configuration, Entry, HostValue, Location, Place, Resource
+from dynres.config.instances import shared_id
+from dynres.config.model import Configuration, Entry, HostValue, Place, Resource
 from dynres.config.names import AmbiguousError, Names, host_key
 from dynres.value import Value, format_number
 
@@ -274,7 +274,7 @@ def _shared_instances(resource: Resource) -> list[Instance]:
     return [
         Instance(
             resource=resource.name,
-            id=_shared_id(resource, entry),
+            id=shared_id(resource.name, entry, alone=len(resource.entries) == 1),
             place=entry.place,
             dynamic=resource.dynamic,
             value=entry.value,
@@ -288,25 +288,11 @@ def _shared_instances(resource: Resource) -> list[Instance]:
     ]
 
 
-def _shared_id(resource: Resource, entry: Entry) -> str:
-    if entry.name is not None:
-        return entry.name
-    return resource.name if len(resource.entries) == 1 else location_text(entry.location)
-
-
 def _own_id(entry: Entry, host: str) -> str:
     """A name can only tell one host's instance; an entry over several is told by its hosts."""
     location = entry.location
     alone = not (location.everyone or location.rest) and location.hosts == (host,)
     return entry.name if entry.name is not None and alone else host
-
-
-def location_text(location: Location) -> str:
-    """A folded location in words of a location: `others,host[1-2]`, `all,~host3`."""
-    words = ["all"] * location.everyone + ["others"] * location.rest
-    words += [fold(location.hosts)] if location.hosts else []
-    words += [f"~{fold(location.minus)}"] if location.minus else []
-    return ",".join(words)
 
 
 def _amount(own: HostValue | None, entry: Entry | None) -> Decimal | None:

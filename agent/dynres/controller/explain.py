@@ -4,10 +4,11 @@ from collections.abc import Iterator
 
 from dynres.config.covers import Cover
 from dynres.config.hosts import fold
+from dynres.config.instances import location_text
 from dynres.config.model import Resource
 from dynres.controller.answers import Answers
 from dynres.controller.core import Core
-from dynres.controller.distribution import Instance, location_text
+from dynres.controller.distribution import Instance
 from dynres.value import format_duration, format_number, format_value
 from dynres.wire.views import Explanation, PoolView, ValueView
 
