@@ -89,8 +89,9 @@ def test_check_tells_every_fault_at_once_on_stderr(tmp_path: Path, capsys):
     assert run(["check", "--config", str(tmp_path)]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert [line.split(": ")[0] for line in err.splitlines()[:3]] == [
+    assert [line.split(": ")[0] for line in err.splitlines()[:4]] == [
         "resources.yaml:1:23",
+        "resources.yaml:1:34",  # read on as the interval that was meant: it has no probe
         "resources.yaml:1:38",
         "controller.yaml:1:1",
     ]

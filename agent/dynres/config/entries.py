@@ -69,6 +69,7 @@ def build_entry(
         place=node.place,
     )
     _warn_each(made, resource, owner, scope.findings)
+    _warn_nameless(made, shape, resource, scope.findings)
     return made
 
 
@@ -194,6 +195,21 @@ def _reporters(
     hosts, faults, warnings = locations.fold_reporters(shape.reporter, scope.context)
     scope.findings.add(faults, warnings)
     return hosts
+
+
+def _warn_nameless(
+    entry: Entry, shape: schema.Entry, resource: schema.Resource, findings: Findings
+) -> None:
+    """Agents without hosts.yaml cannot tell an entry over a group by its hosts."""
+    if (
+        entry.probe is not None
+        and entry.name is None
+        and {"shared", "global"} & set(resource.flags)
+        and len(resource.resourcemap or ()) > 1
+        and any("@" in str(term) for term in shape.location or ())
+    ):
+        what = f"resource {resource.name}: an agent without hosts.yaml cannot tell this entry"
+        findings.warn(entry.place, what, "name: tells it, so that its probe can be found there")
 
 
 def _warn_each(entry: Entry, resource: schema.Resource, owner: str, findings: Findings) -> None:

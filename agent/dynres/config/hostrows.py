@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from dynres.config import schema
+from dynres.config import builtin, schema
 from dynres.config.entries import read_typed
 from dynres.config.findings import Findings
 from dynres.config.hostfile import HostFile, Row, read_hosts
@@ -16,9 +16,16 @@ from dynres.value import read_amount
 
 
 def read_host_file(
-    document: Document, declared: Mapping[str, DeclaredResource | None], findings: Findings
+    document: Document,
+    declared: Mapping[str, DeclaredResource | None],
+    findings: Findings,
+    *,
+    complete: bool,
 ) -> HostFile:
-    """The hosts and groups of hosts.yaml. `declared`: None where a resource's shape is wrong."""
+    """The hosts and groups of hosts.yaml. `declared`: None where a resource's shape is wrong.
+
+    `complete`: every resource is in it; else one that it lacks may stand in a file with faults.
+    """
     root = document.root
     if root is None:
         place = Place(document.file, 1, 1)
@@ -30,13 +37,13 @@ def read_host_file(
     head.update({key: Items(value.place) for key, value in node.items() if key == "hosts"})
     head.update({key: value for key, value in node.items() if key != "hosts"})
     shape = validate(schema.Hosts, head, "hosts.yaml", findings)
-    hosts = node.get("hosts")
+    hosts = node.get("hosts", head.get("hosts"))
     rows: list[Row] = []
     if isinstance(hosts, Items):
         for item in hosts:
             if findings.full:
                 break
-            rows += _row(item, declared, findings)
+            rows += _row(item, declared, findings, complete=complete)
     elif hosts is not None:
         hint = "each host as an item: - name: host1"
         got = "a mapping" if isinstance(hosts, Map) else "text"
@@ -48,7 +55,11 @@ def read_host_file(
 
 
 def _row(
-    item: Node, declared: Mapping[str, DeclaredResource | None], findings: Findings
+    item: Node,
+    declared: Mapping[str, DeclaredResource | None],
+    findings: Findings,
+    *,
+    complete: bool,
 ) -> list[Row]:
     if isinstance(item, Scalar):
         hint = f"write - name: {item.text}"
@@ -61,7 +72,7 @@ def _row(
         return [Row(name)] if isinstance(name, Scalar) and not name.missing else []
     values: list[HostValue] = []
     for given in shape.resource or ():
-        values += _value(given, declared, findings)
+        values += _value(given, declared, findings, complete=complete)
     return [Row(shape.name, shape.worker, tuple(values))]
 
 
@@ -69,11 +80,19 @@ def _value(
     given: schema.HostValue,
     declared: Mapping[str, DeclaredResource | None],
     findings: Findings,
+    *,
+    complete: bool,
 ) -> list[HostValue]:
     name, place = given.name.text, given.name.place
+    what = f"hosts.yaml: resource {name}"
+    if name not in declared and name in builtin.NAMES:
+        got = "a built-in load index, which a probe measures"
+        findings.fault(place, what, "a static per-host resource", got, "delete it")
+        return []
     if name not in declared:
+        if not complete:
+            return []
         hint = findings.near.hint(name, declared)
-        what = f"hosts.yaml: resource {name}"
         findings.fault(place, what, "a resource of resources.yaml", "an unknown one", hint)
         return []
     resource = declared[name]

@@ -7,13 +7,15 @@ from typing import Literal
 from dynres.config import builtin, schema
 from dynres.config.consistency import check_host_values
 from dynres.config.context import Context
+from dynres.config.damaged import check_damaged, declare_hosts
 from dynres.config.entries import Scope
 from dynres.config.faults import ConfigError
 from dynres.config.findings import Findings, in_order
 from dynres.config.folder import Folder
+from dynres.config.hostfile import HostFile
 from dynres.config.hostrows import read_host_file
 from dynres.config.model import Configuration, Host, Place, Probe, Resource
-from dynres.config.near import nearest
+from dynres.config.near import closest, nearest
 from dynres.config.probes import build_probe
 from dynres.config.resources import DeclaredProbe, DeclaredResource, ResourceReader
 from dynres.config.result import Loaded
@@ -58,15 +60,22 @@ class _Loader:
         self.probes: dict[str, DeclaredProbe | None] = {}
         self.places: dict[tuple[str, str], Node] = {}
         self.hosts: tuple[Host, ...] = ()
+        self.named = True
+        """Every item could be told by its name."""
+        self.damaged: list[Map] = []
+        """Resources whose shape is wrong."""
         self.whole = True
         """Every item had a name and the right shape: then what nothing uses can be told."""
 
     def load(self, *, everything: bool) -> Loaded:
         for document in self.files.resources():
             self._declare(document)
+        complete = self.named and not self.files.faults
         hosts = self.files.read("hosts.yaml")
         listed = "hosts.yaml" in self.files.present
-        hostfile = read_host_file(hosts, self.resources, self.findings) if hosts else None
+        hostfile: HostFile | None = None
+        if hosts:
+            hostfile = read_host_file(hosts, self.resources, self.findings, complete=complete)
         # A hosts.yaml that cannot be read has its fault: what its groups are nobody can tell.
         context = Context(hostfile, "agent" if listed and hosts is None else self.role)
         rows = hostfile.hosts if hostfile else ()
@@ -101,13 +110,15 @@ class _Loader:
             self.findings.fault(place, what, "resources: or probes:", "comments only", hint)
         root = mapping(document.root, document.file, self.findings)
         if root is None:
-            self.whole = False
+            self.whole = self.named = False
             return
         self._check_keys(root, document.file)
         for item, name in self._items(root, "resources", "resource"):
             shape = validate(schema.Resource, item, f"resource {shown(name)}", self.findings)
             node = item if isinstance(item, Map) else None
             self.whole &= shape is not None
+            if shape is None and node is not None:
+                self.damaged.append(node)
             if self._is_new("resource", name, item) and name is not None:
                 right = shape is not None and node is not None
                 self.resources[name] = DeclaredResource(shape, node) if right else None  # type: ignore[arg-type]
@@ -121,11 +132,12 @@ class _Loader:
 
     def _check_keys(self, root: Map, file: str) -> None:
         known = ("resources", "probes")
-        for key in root:
+        for key in list(root):
             if key not in known and isinstance(key, Scalar):
                 what = f"unknown key {key.text!r}"
                 expected = "one of " + ", ".join(known)
                 self.findings.fault(key.place, what, expected, key.text, nearest(key, known))
+                root.mend(key.text, closest(key, known))
         if not any(key in root for key in known):
             self.findings.fault(root.place, f"{file} declares nothing", "resources: or probes:")
 
@@ -133,7 +145,7 @@ class _Loader:
         """Each item of a list with the name that it gives itself."""
         items = root.get(key)
         if items is not None and not isinstance(items, Items):
-            self.whole = False
+            self.whole = self.named = False
             hint = f"each {kind} as an item: - name: …"
             self.findings.fault(items.place, key, "a list", describe(items), hint)
             return
@@ -146,7 +158,7 @@ class _Loader:
     def _is_new(self, kind: str, name: str | None, item: Node) -> bool:
         """Whether the name is not taken; a fault with both places when it is."""
         if name is None:
-            self.whole = False
+            self.whole = self.named = False
             return False
         place = item.place_of("name") if isinstance(item, Map) else item.place
         first = self.places.setdefault((kind, name), item)
@@ -164,7 +176,11 @@ class _Loader:
             for entry in declared.shape.resourcemap or ():
                 scope.context.declare(entry.location)
                 scope.context.declare(entry.reporter)
+        for node in self.damaged:
+            declare_hosts(node, scope)
         self.hosts = scope.context.hosts()
+        for node in self.damaged:
+            check_damaged(node, scope)
         made = [reader.read(declared) for declared in right]
         self.findings.add(check_host_values(made, self.hosts, scope.spelled))
         return made, [*self._named_probes(reader), *reader.inline]

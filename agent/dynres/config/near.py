@@ -7,13 +7,19 @@ from typing import Final
 SPELLED: Final = 20
 
 
-def nearest(word: str, words: Iterable[str]) -> str | None:
-    """`did you mean WORD?` for the closest of `words`; None when none is close."""
+def closest(word: str, words: Iterable[str]) -> str | None:
+    """The closest of `words`; None when none is close."""
     known = list(words)
     folded = {w.lower().replace("-", "_"): w for w in known}
     exact = folded.get(word.lower().replace("-", "_"))
     found = [exact] if exact else get_close_matches(word, known[:5000], n=1, cutoff=0.7)
-    return f"did you mean {found[0]}?" if found and found[0] != word else None
+    return found[0] if found and found[0] != word else None
+
+
+def nearest(word: str, words: Iterable[str]) -> str | None:
+    """`did you mean WORD?` for the closest of `words`; None when none is close."""
+    found = closest(word, words)
+    return f"did you mean {found}?" if found else None
 
 
 def several(words: Iterable[str]) -> str:

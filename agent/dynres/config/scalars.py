@@ -54,6 +54,16 @@ class Map(dict[str, "Scalar | Map | Items"]):
         """The key as it was written, with its place."""
         return next((k for k in self if k == name and isinstance(k, Scalar)), None)
 
+    def mend(self, name: str, meant: str | None) -> None:
+        """Let the unknown key `name` be `meant` where that is not there; else drop it."""
+        key = self.key(name)
+        if key is None:
+            return
+        value = self.pop(key)
+        if meant is not None and meant not in self:
+            place = key.place
+            self[Scalar.at(meant, place.file, place.line, place.column)] = value
+
     def place_of(self, name: str) -> Place:
         """Where the value of `name` stands; without such a key, where the mapping begins."""
         value = self.get(name)

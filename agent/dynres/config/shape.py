@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 from dynres.config.faults import Fault
 from dynres.config.findings import SHOWN_FAULTS, Findings
 from dynres.config.model import Place
-from dynres.config.near import nearest
+from dynres.config.near import closest, nearest
 from dynres.config.scalars import Items, Map, Node, Scalar
 from dynres.config.schema import PARTS
 from dynres.config.types import describe
@@ -18,16 +18,25 @@ M = TypeVar("M", bound=BaseModel)
 
 
 def validate(model: type[M], node: Node, owner: str, findings: Findings) -> M | None:
-    """`node` as `model`; None, and the faults noted, where it is not. `owner` begins them."""
+    """`node` as `model`; None, and the faults noted, where it is not. `owner` begins them.
+
+    An unknown key hides no other fault: the tree is mended (the key becomes the one that was
+    probably meant, or goes) and read on.
+    """
     try:
         return model.model_validate(node)
     except ValidationError as error:
         if error.error_count() > SHOWN_FAULTS:
             findings.fault(node.place, owner, "what it may hold", f"{error.error_count()} faults")
             return None
-        for detail in error.errors(include_url=False, include_input=False):
-            findings.add([_fault(detail, model, node, owner)])
+        details = error.errors(include_url=False, include_input=False)
+    unknown = [detail for detail in details if detail["type"] == "extra_forbidden"]
+    findings.add([_fault(detail, model, node, owner) for detail in unknown or details])
+    if not unknown:
         return None
+    for detail in unknown:
+        _mend(_path(detail), model, node)
+    return validate(model, node, owner, findings)
 
 
 def mapping(node: Node | None, owner: str, findings: Findings) -> Map | None:
@@ -39,8 +48,20 @@ def mapping(node: Node | None, owner: str, findings: Findings) -> Map | None:
     return None
 
 
+def _path(detail: ErrorDetails) -> list[int | str]:
+    """The way to the fault, through keys and items of the file alone."""
+    return [part for part in detail["loc"] if part not in PARTS and part != "[key]"]
+
+
+def _mend(loc: list[int | str], model: type[BaseModel], root: Node) -> None:
+    parent, _ = _walk(root, loc[:-1])
+    if isinstance(parent, Map):
+        name = str(loc[-1])
+        parent.mend(name, closest(name, _model_at(model, loc[:-1]).model_fields))
+
+
 def _fault(detail: ErrorDetails, model: type[BaseModel], root: Node, owner: str) -> Fault:
-    loc = [part for part in detail["loc"] if part not in PARTS and part != "[key]"]
+    loc = _path(detail)
     kind = detail["type"]
     if kind == "extra_forbidden":
         return _unknown(loc, model, root, owner)

@@ -82,6 +82,10 @@ def _word(line: str, column: int) -> str:
 
 
 def _not_closed(stop: Stop, at: Place, file: str) -> Fault:
+    hint = "close it, or quote text that holds , [ ] { } or ': '"
+    if "node" in stop.context:  # right after a '[', '{' or ',': where that stands is not told
+        what = "an open list or mapping"
+        return Fault(place=at, what=what, expected="an item, ']' or '}'", got="none", hint=hint)
     kind, close = ("mapping", "}") if "mapping" in stop.context else ("list", "]")
     begin = f"{file}:{stop.context_line + 1}:{stop.context_column + 1}"
     return Fault(
@@ -89,7 +93,7 @@ def _not_closed(stop: Stop, at: Place, file: str) -> Fault:
         what=f"{kind} that begins at {begin}",
         expected=f"',' or '{close}'",
         got="something else",
-        hint="close it, or quote text that holds , [ ] { } or ': '",
+        hint=hint,
     )
 
 
