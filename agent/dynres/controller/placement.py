@@ -24,11 +24,12 @@ class Found(NamedTuple):
 
 
 class _Order(NamedTuple):
-    """Every known host in NodeSet's order, and its row in the table; -1 for one without."""
+    """Hosts in the order wanted, their rows in the table (-1: none), their places in the roll."""
 
     generation: int
     names: npt.NDArray[np.object_]
     rows: npt.NDArray[np.intp]
+    places: npt.NDArray[np.intp]
 
 
 class Nowhere:
@@ -52,7 +53,7 @@ class Placement:
         self._core = core
         self._schema: Mapping[str, Resource] = core.resources
         self._requirements: dict[str, Requirement] = {}
-        self._order = _Order(-1, np.empty(0, dtype=np.object_), np.empty(0, dtype=np.intp))
+        self._order = self._place((), -1)
 
     def requirement(self, text: str) -> Requirement:
         """The requirement that a text means now. Raises RequirementError."""
@@ -76,27 +77,27 @@ class Placement:
 
         Only those that are up and not closed, or all with `all_hosts`.
         """
-        hosts, rows = self._rows(names)
-        source = self._core.columns.at(now)
-        satisfied, unknown = requirement.evaluate(source)
-        if not len(rows) or rows.min() >= 0:
-            yes, maybe = satisfied[rows], unknown[rows]
-        else:
+        order = self._all() if names is None else self._place(names, -1)
+        rows = order.rows
+        satisfied, unknown = requirement.evaluate(self._core.columns.at(now))
+        yes, maybe = satisfied[rows], unknown[rows]
+        if len(rows) and rows.min() < 0:
             alone = requirement.evaluate(Nowhere())
-            without = rows < 0
-            yes = np.where(without, alone.satisfied, satisfied[rows])
-            maybe = np.where(without, alone.unknown, unknown[rows])
+            yes, maybe = (
+                np.where(rows < 0, without, here)
+                for without, here in zip(alone, (yes, maybe), strict=True)
+            )
+        if not all_hosts:
+            up = self._core.registry.presence.up(order.places, now)
+            yes, maybe = yes & up, maybe & up
         return Found(
-            self._usable(hosts[yes].tolist(), now, all_hosts=all_hosts),
-            self._usable(hosts[maybe].tolist(), now, all_hosts=all_hosts),
+            self._open(order.names[yes].tolist(), all_hosts=all_hosts),
+            self._open(order.names[maybe].tolist(), all_hosts=all_hosts),
         )
 
-    def _usable(self, hosts: list[str], now: float, *, all_hosts: bool) -> list[str]:
-        if all_hosts:
-            return hosts
-        up = self._core.registry.up(hosts, now)
+    def _open(self, hosts: list[str], *, all_hosts: bool) -> list[str]:
         closed = self._core.closed
-        return [host for host in up if host not in closed] if closed else up
+        return [h for h in hosts if h not in closed] if closed and not all_hosts else hosts
 
     def verdict(self, requirement: Requirement, host: str, now: float) -> int:
         """FALSE, UNKNOWN or TRUE on one host, whether or not it is up."""
@@ -107,21 +108,17 @@ class Placement:
             masks = requirement.evaluate(self._core.columns.at(now, np.array([row])))
         return TRUE * bool(masks.satisfied[0]) + UNKNOWN * bool(masks.unknown[0])
 
-    def _rows(
-        self, names: Sequence[str] | None
-    ) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.intp]]:
-        if names is not None:
-            return self._with_rows(names)
+    def _all(self) -> _Order:
+        """Every known host in NodeSet's order."""
         generation = self._core.registry.generation
         if self._order.generation != generation:
             known = sorted(self._core.registry.hosts(), key=host_key)
-            self._order = _Order(generation, *self._with_rows(known))
-        return self._order.names, self._order.rows
+            self._order = self._place(known, generation)
+        return self._order
 
-    def _with_rows(
-        self, names: Sequence[str]
-    ) -> tuple[npt.NDArray[np.object_], npt.NDArray[np.intp]]:
+    def _place(self, names: Sequence[str], generation: int) -> _Order:
         rows = self._core.table.rows
         hosts = np.empty(len(names), dtype=np.object_)
         hosts[:] = names
-        return hosts, np.array([rows.get(name, -1) for name in names], dtype=np.intp)
+        found = np.array([rows.get(name, -1) for name in names], dtype=np.intp)
+        return _Order(generation, hosts, found, self._core.registry.presence.places(names))

@@ -12,6 +12,7 @@ import msgspec
 
 from dynres.config.names import AmbiguousError, Names, is_host_name
 from dynres.config.near import nearest
+from dynres.controller.presence import Presence
 from dynres.controller.session import HEARTBEAT, DefinitionStore, Session
 from dynres.wire.codec import choose_version
 from dynres.wire.messages import (
@@ -83,6 +84,7 @@ class Registry:
         self._definitions = DefinitionStore()
         self.generation = 0
         """Another number whenever other hosts are known."""
+        self.presence = Presence()
         self.arrived: list[str] = []
         """Hosts with a new session, since whoever looks has emptied it."""
         self.holds: Callable[[str], bool] = lambda host: False
@@ -98,6 +100,10 @@ class Registry:
         self._declared = dict.fromkeys(declared)
         self._forget_after = forget_after
         self._names = Names([*self._declared, *self._sessions])
+        self._call_the_roll()
+
+    def _call_the_roll(self) -> None:
+        self.presence.reset((host, self._sessions.get(host)) for host in self.hosts())
 
     # who is there
 
@@ -129,15 +135,6 @@ class Registry:
             return "never"
         return "up" if session.up(now) else "unreachable"
 
-    def up(self, hosts: Iterable[str], now: float) -> list[str]:
-        """Those of `hosts` that are up, in their order; quick for thousands."""
-        sessions = self._sessions
-        return [
-            host
-            for host in hosts
-            if (session := sessions.get(host)) is not None and session.up(now)
-        ]
-
     # events
 
     def hello(self, peer: bytes, address: str, hello: Hello, now: float) -> list[Effect]:
@@ -164,6 +161,7 @@ class Registry:
         if session is not None:
             session.heard = now
             session.connected = True
+            self.presence.heard(session)
         return session
 
     def beat(self, peer: bytes, now: float) -> list[Effect]:
@@ -295,8 +293,9 @@ class Registry:
                 effects.append(Send(before.peer, _replaced(before, session)))
             self._end(before)
         self._claims.pop(host, None)
-        self.generation += before is None
+        self.generation += before is None and host not in self._declared
         self._sessions[host] = session
+        self.presence.add(session)
         self._peers[peer] = session
         self._names.add(host)
         if new:
@@ -323,6 +322,8 @@ class Registry:
 
     def _end(self, session: Session) -> None:
         session.over = True
+        if self._sessions.get(session.host) is session:
+            self.presence.ended(session)
         if self._peers.get(session.peer) is session:
             del self._peers[session.peer]
 
@@ -346,6 +347,7 @@ class Registry:
         self.generation += 1
         self._claims.pop(host, None)
         self._names = Names([*self._declared, *self._sessions])
+        self._call_the_roll()
         return Forgotten(host)
 
 
