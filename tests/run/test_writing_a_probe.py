@@ -33,7 +33,7 @@ def program(name: str, folder: Path, *arguments: str) -> bytes:
 def test_the_page_has_its_examples():
     assert set(BLOCKS) == {
         "scratch_free", "one_program", "several", "licence", "licence_json", "file",
-        "uptime_probe", "plugin",
+        "uptime_probe", "plugin", "sessions", "stream",
     }  # fmt: skip
 
 
