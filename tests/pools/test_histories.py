@@ -155,16 +155,23 @@ class Histories(RuleBasedStateMachine):
         except PoolsError:
             return
 
-    @rule(job=JOBS, owner=OWNERS)
-    def release(self, job: str, owner: str) -> None:
-        self.decided(self.world.pools.release_job(owner, job))
+    def some_job(self, pick: int) -> tuple[str, str]:
+        """Owner and job of something that is held, if anything is."""
+        held = list(self.world.pools.holdings.leases.values())
+        lease = held[pick % len(held)].lease if held else None
+        return (lease.owner, lease.job) if lease else ("local", "1")
+
+    @rule(pick=st.integers(0, 99))
+    def release(self, pick: int) -> None:
+        self.decided(self.world.pools.release_job(*self.some_job(pick)))
 
     @rule(host=st.sampled_from(HOSTS))
     def release_host(self, host: str) -> None:
         self.decided(self.world.pools.release_host(host, None, cause="operator"))
 
-    @rule(job=JOBS, owner=OWNERS, verb=st.sampled_from(["suspend", "resume", "renew"]))
-    def change(self, job: str, owner: str, verb: str) -> None:
+    @rule(pick=st.integers(0, 99), verb=st.sampled_from(["suspend", "resume", "resume", "renew"]))
+    def change(self, pick: int, verb: str) -> None:
+        owner, job = self.some_job(pick)
         pools, at = self.world.pools, self.world.at
         try:
             if verb == "suspend":
@@ -173,6 +180,8 @@ class Histories(RuleBasedStateMachine):
                 self.decided(getattr(pools, verb)(owner, job, at))
         except PoolsError:
             assert verb == "renew"
+        if pick % 2:
+            self.settle_everything()
 
     @rule(jobs=st.sets(JOBS), age=st.sampled_from([0.0, 5.0, 30.0]))
     def reconcile(self, jobs: set[str], age: float) -> None:
@@ -257,6 +266,9 @@ class Histories(RuleBasedStateMachine):
             assert held.pool is pools.grounds.pools[held.pool.key]
             assert held.pool.held[held.lease.id] is held
             assert held.lease.instance == held.pool.key[1]
+            if held.by is None:
+                assert held.shown
+                assert held.counted is not held.lease.suspended
             if held.counted:
                 key = held.pool.key
                 sums[key] = sums.get(key, Decimal(0)) + held.lease.amount
