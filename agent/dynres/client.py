@@ -5,16 +5,30 @@ import contextlib
 import itertools
 import secrets
 import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Self, TypeVar
 
-from dynres.wire.codec import WireError, encode
+import msgspec
+
+from dynres.asking.batch import Batch
+from dynres.asking.errors import (
+    ClientError,
+    RequestRefusedError,
+    UnreachableError,
+    expect,
+    names,
+    waiting,
+)
+from dynres.asking.making import read_need
+from dynres.asking.verbs import AsyncLeaseVerbs, LeaseVerbs, OnWait
+from dynres.wire.codec import encode
 from dynres.wire.follow import Follow
+from dynres.wire.leasing import Acquire, Acquired
 from dynres.wire.lines import AnyLine, FeedRefusedError
 from dynres.wire.link import LinkError, Requester, beside
 from dynres.wire.requests import (
-    AnyAnswer,
     AnyRequest,
     AskExplain,
     AskFeed,
@@ -24,45 +38,36 @@ from dynres.wire.requests import (
     AskValues,
     Call,
     Explained,
-    Failure,
     FeedAt,
     Hosts,
     Pools,
     Reloaded,
     Values,
-    read_result,
 )
 from dynres.wire.views import Explanation, HostsView, PoolsView, ValuesView
 
-__all__ = ["AsyncClient", "Client", "ClientError", "RequestRefusedError", "UnreachableError"]
+__all__ = [
+    "AsyncClient",
+    "Batch",
+    "Client",
+    "ClientError",
+    "RequestRefusedError",
+    "UnreachableError",
+    "read_need",
+]
 
 DEFAULT_ENDPOINT: Final = "tcp://127.0.0.1:5751"
 TIMEOUT: Final = 5.0
 RELOAD_TIMEOUT: Final = 60.0
 """Reading a large folder takes longer than an answer out of memory."""
+SILENCE: Final = 5.0
+"""Seconds without a word on a request that waits after which a controller is taken to be gone."""
+PAUSE: Final = 0.5
+"""Seconds between two tries to reach it again."""
 T = TypeVar("T")
-FaultShape = dict[str, str | None]
 
 
-class ClientError(Exception):
-    """A request that gave no result: `code` for scripts, `faults` of configuration files."""
-
-    def __init__(self, code: str, message: str, faults: Sequence[FaultShape] = ()) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.faults = tuple(faults)
-
-
-class UnreachableError(ClientError):
-    """No controller has answered in time."""
-
-
-class RequestRefusedError(ClientError):
-    """The controller has refused the request, and says why."""
-
-
-class Client:
+class Client(LeaseVerbs):
     """A connection to the first controller of `endpoints` that answers; thread-safe.
 
     Every call takes a `timeout` in seconds for all endpoints together. Raises UnreachableError
@@ -107,7 +112,7 @@ class Client:
         it is not known. `details`: also all about each; by default, without `where`.
         """
         request = AskHosts(
-            hosts=_names(hosts),
+            hosts=names(hosts),
             all_hosts=all_hosts,
             where=where,
             details=where is None if details is None else details,
@@ -122,7 +127,7 @@ class Client:
         timeout: float | None = None,
     ) -> ValuesView:
         """The table, or the hosts and resources named."""
-        request = AskValues(hosts=_names(hosts), resources=_names(resources))
+        request = AskValues(hosts=names(hosts), resources=names(resources))
         return self._ask(request, Values, timeout).view
 
     def pools(self, *, holders: bool = False, timeout: float | None = None) -> PoolsView:
@@ -176,6 +181,44 @@ class Client:
         """
         return self._ask(AskReload(), Reloaded, timeout).warnings
 
+    def batch(self, *, timeout: float | None = None) -> Batch:
+        """Many requests in flight on a connection of their own; `timeout` without any answer."""
+        return Batch(self._endpoints, self._timeout if timeout is None else timeout)
+
+    def _wait(self, request: Acquire, timeout: float | None, on_wait: OnWait | None) -> Acquired:
+        """Wait for a request's turn, on a connection of its own: when that goes, so does the
+        request. A controller that is gone for a while is asked again, for what is left.
+        """
+        patience = self._timeout if timeout is None else timeout
+        deadline = time.monotonic() + (request.wait or 0.0)
+        call = Call(id=next(self._ids), request=request)
+        heard = False
+
+        def interim(body: bytes) -> bool:
+            nonlocal heard
+            sign = waiting(body)
+            if sign is not None:
+                heard = True
+                if on_wait is not None:
+                    on_wait(sign)
+            return sign is not None
+
+        with contextlib.closing(Requester(self._endpoints)) as requester:
+            while True:
+                left = max(0.0, deadline - time.monotonic())
+                asked = msgspec.structs.replace(request, wait=left)
+                body = encode(msgspec.structs.replace(call, request=asked))
+                try:
+                    answer = requester.request(
+                        body, left + patience, interim=interim, silence=SILENCE
+                    )
+                except LinkError as error:
+                    if heard and time.monotonic() < deadline:
+                        time.sleep(PAUSE)
+                        continue
+                    raise UnreachableError("unreachable", str(error)) from error
+                return expect(Acquired, call, answer)
+
     def _ask(self, request: AnyRequest, kind: type[T], timeout: float | None) -> T:
         with self._lock:
             call = Call(id=next(self._ids), request=request)
@@ -185,7 +228,7 @@ class Client:
                 )
             except LinkError as error:
                 raise UnreachableError("unreachable", str(error)) from error
-        return _expect(kind, call, body)
+        return expect(kind, call, body)
 
 
 @contextlib.contextmanager
@@ -199,28 +242,7 @@ def _told() -> Iterator[None]:
         raise RequestRefusedError(error.code, error.message) from error
 
 
-def _expect(kind: type[T], call: Call, body: bytes) -> T:
-    """The answer of that kind. Raises RequestRefusedError for a failure or a strange answer."""
-    try:
-        result = read_result(body)
-    except WireError as error:
-        message = f"not an answer that this client knows, of another version? {error}"
-        raise RequestRefusedError("protocol", message) from error
-    answer: AnyAnswer = result.answer
-    if isinstance(answer, Failure):
-        raise RequestRefusedError(answer.code, answer.message, answer.faults)
-    if result.id != call.id or not isinstance(answer, kind):
-        raise RequestRefusedError("protocol", "the answer is to another request")
-    return answer
-
-
-def _names(names: Iterable[str]) -> tuple[str, ...]:
-    if isinstance(names, str):
-        raise TypeError(f"expected a list of names, got the text {names!r}")
-    return tuple(names)
-
-
-class AsyncClient:
+class AsyncClient(AsyncLeaseVerbs):
     """The same verbs for asyncio; calls run one after the other in a thread of the client's own."""
 
     def __init__(
@@ -239,6 +261,12 @@ class AsyncClient:
         """Close the connection, after the calls that are under way."""
         await self._run(self._client.close)
         self._thread.shutdown(wait=False)
+
+    async def _verb(self, call: Callable[[LeaseVerbs], T], *, waits: bool) -> T:
+        """A request that waits does so in a thread of its own."""
+        if waits:
+            return await asyncio.to_thread(call, self._client)
+        return await self._run(lambda: call(self._client))
 
     async def _run(self, call: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, call)

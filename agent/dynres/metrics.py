@@ -33,6 +33,8 @@ class CurrentValue(NamedTuple):
     value: Value | None
     age: float | None
     host: str | None = None
+    pool: str | None = None
+    """The instance, of a shared resource that this agent measures for others."""
 
 
 class PoolNumbers(NamedTuple):
@@ -67,24 +69,21 @@ def on_loop(loop: asyncio.AbstractEventLoop, gather: Callable[[], T]) -> Callabl
     return call
 
 
-def _value_families(values: Iterable[CurrentValue], labels: list[str]) -> Iterator[Metric]:
+def _value_families(values: Iterable[CurrentValue]) -> Iterator[Metric]:
     numbers = GaugeMetricFamily(
-        "dynres_resource_value", "Fresh value of a numeric or boolean resource.", labels=labels
+        "dynres_resource_value", "Fresh value of a numeric or boolean resource."
     )
-    texts = InfoMetricFamily(
-        "dynres_resource", "Fresh value of a string resource, as a label.", labels=labels
-    )
-    ages = GaugeMetricFamily(
-        "dynres_resource_age_seconds", "Time since the value was measured.", labels=labels
-    )
+    texts = InfoMetricFamily("dynres_resource", "Fresh value of a string resource, as a label.")
+    ages = GaugeMetricFamily("dynres_resource_age_seconds", "Time since the value was measured.")
     for current in values:
-        key = [current.resource] if current.host is None else [current.host, current.resource]
+        labels = {"host": current.host, "resource": current.resource, "pool": current.pool}
+        key = {name: text for name, text in labels.items() if text is not None}
         if isinstance(current.value, str):
-            texts.add_metric(key, {"value": current.value})
+            texts.add_sample("dynres_resource_info", {**key, "value": current.value}, 1.0)
         elif current.value is not None:
-            numbers.add_metric(key, float(current.value))
+            numbers.add_sample(numbers.name, key, float(current.value))
         if current.age is not None:
-            ages.add_metric(key, current.age)
+            ages.add_sample(ages.name, key, current.age)
     yield from (numbers, texts, ages)
 
 
@@ -95,7 +94,7 @@ class _Values(Collector):
         self._snapshot = snapshot
 
     def collect(self) -> Iterator[Metric]:
-        yield from _value_families(self._snapshot(), ["resource"])
+        yield from _value_families(self._snapshot())
 
 
 class AgentMetrics:
@@ -187,7 +186,7 @@ class _Tables(Collector):
             hosts.add_metric([state], count)
         yield hosts
         yield from _pool_families(numbers.pools)
-        yield from _value_families(numbers.values, ["host", "resource"])
+        yield from _value_families(numbers.values)
 
 
 def _pool_families(pools: Iterable[PoolNumbers]) -> Iterator[Metric]:
@@ -230,11 +229,21 @@ class ControllerMetrics:
             buckets=OPERATIONS,
             registry=self.registry,
         )
+        self._leases = Counter(
+            "dynres_lease_operations",
+            "Requests about leases and overrides by what was answered.",
+            ["verb", "answer"],
+            registry=self.registry,
+        )
         self._reloads = _reload_counter(self.registry)
 
     def app(self) -> WSGIApplication:
         """The metrics page as a WSGI application."""
         return _app(self.registry)
+
+    def leased(self, verb: str, answer: str) -> None:
+        """A request about leases or overrides was answered."""
+        self._leases.labels(verb, answer).inc()
 
     def report(self, result: str) -> None:
         """A report came: `taken`, or why not."""

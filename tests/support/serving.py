@@ -107,6 +107,7 @@ async def serving(
         client_port=0,
         feed_port=0,
         metrics="127.0.0.1:0",
+        state=folder / "state",
     )
     server = Server(options, await asyncio.to_thread(load, folder, "controller"))
     hangup = asyncio.Event()

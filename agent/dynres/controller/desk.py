@@ -11,9 +11,15 @@ import msgspec
 from dynres.controller.answers import Answers, RefusedError
 from dynres.controller.core import Core
 from dynres.controller.explain import explain
+from dynres.controller.history import MOST, HistoryAsk
+from dynres.controller.lease_answers import entry_view, lease_view
+from dynres.controller.ledger_base import Ledger, LedgerError
 from dynres.controller.placement import Placement
+from dynres.controller.proposal import Instant
 from dynres.controller.why import explain_requirement
 from dynres.wire.codec import WireError, encode
+from dynres.wire.lease_views import HistoryView, LeasesView
+from dynres.wire.leasing import AskHistory, AskLeases, History, Leases
 from dynres.wire.requests import (
     AnyAnswer,
     AskExplain,
@@ -30,7 +36,6 @@ from dynres.wire.requests import (
     Pools,
     Reloaded,
     Result,
-    read_call,
 )
 
 TURN: Final = 0.01
@@ -42,11 +47,13 @@ class _Envelope(msgspec.Struct):
 
 
 class Desk:
-    """Takes a client's bytes, gives the bytes of the answer."""
+    """Takes a client's request, gives the bytes of the answer."""
 
     def __init__(
         self,
         core: Core,
+        ledger: Ledger,
+        *,
         clock: Callable[[], float],
         reload: Callable[[], Awaitable[Reloaded | Failure]],
         measured: Callable[[str, float], None],
@@ -55,17 +62,14 @@ class Desk:
         self._core = core
         self._placement = Placement(core)
         self._feed = feed
+        self._ledger = ledger
         self._clock = clock
         self._reload = reload
         self._measured = measured
 
-    async def answer(self, body: bytes) -> bytes:
-        """The answer to a request; to bytes that are none, a failure that says so."""
+    async def answer(self, call: Call) -> bytes:
+        """The answer to a request."""
         begun = time.perf_counter()
-        try:
-            call = read_call(body)
-        except WireError as error:
-            return _unreadable(body, error)
         try:
             if isinstance(call.request, AskValues):
                 answer = await self._values(call.id, call.request)
@@ -94,9 +98,46 @@ class Desk:
             return Explained(view=view)
         if isinstance(request, AskFeed):
             return FeedAt(endpoint=self._feed)
+        if isinstance(request, AskLeases):
+            return self._leases(request)
+        if isinstance(request, AskHistory):
+            return await self._history(request)
         if isinstance(request, AskReload):
             return await self._reload()
         raise RefusedError("usage", "this request is answered elsewhere")
+
+    def _leases(self, request: AskLeases) -> Leases:
+        at = Instant(self._clock(), time.time())
+        held = self._core.pools.leases()
+        wanted = (request.owner, request.job, request.host)
+        found = (
+            one
+            for one in held
+            if all(
+                want in {None, has}
+                for want, has in zip(
+                    wanted, (one.lease.owner, one.lease.job, one.lease.host), strict=True
+                )
+            )
+        )
+        return Leases(view=LeasesView(leases=tuple(lease_view(one, at) for one in found)))
+
+    async def _history(self, request: AskHistory) -> History:
+        """It is read from the disk, by a thread: others go on."""
+        host = request.host and self._core.distribution.canonical(request.host)
+        ask = HistoryAsk(
+            pool=request.pool,
+            job=request.job,
+            host=host or request.host,
+            owner=request.owner,
+            since=None if request.since is None else time.time() - request.since,
+            limit=max(1, min(request.limit, MOST)),
+        )
+        try:
+            found = await asyncio.to_thread(self._ledger.history, ask)
+        except LedgerError as error:
+            raise RefusedError("ledger", str(error)) from error
+        return History(view=HistoryView(entries=tuple(map(entry_view, found))))
 
     async def _values(self, call_id: str, request: AskValues) -> bytes:
         """The table, host by host. It begins again when the configuration changes meanwhile."""
@@ -123,7 +164,7 @@ class Desk:
                 )
 
 
-def _unreadable(body: bytes, error: WireError) -> bytes:
+def unreadable(body: bytes, error: WireError) -> bytes:
     """A request that this version does not know still bears an id, so that its client learns."""
     return _failure(body, "usage", f"not a request that this controller knows: {error}")
 

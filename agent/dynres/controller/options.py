@@ -1,7 +1,6 @@
 """What the controller is started with, and what follows from it and the configuration."""
 
 from pathlib import Path
-from typing import Final
 
 import msgspec
 
@@ -9,8 +8,6 @@ from dynres.config.faults import ConfigError, Fault
 from dynres.config.model import Configuration, ControllerSettings
 from dynres.controller.core import Rule
 from dynres.wire.link import is_loopback
-
-DEFAULT_STATE: Final = ControllerSettings().state
 
 
 class ControllerOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,15 +72,11 @@ def registration_rule(configuration: Configuration, endpoint: str) -> Rule:
     raise ConfigError([fault])
 
 
-def state_folder(options: ControllerOptions, configuration: Configuration) -> Path | None:
-    """Make the folder that somebody named; None: the default one, of which nothing is needed yet.
+def state_folder(options: ControllerOptions, configuration: Configuration) -> Path:
+    """The folder of what must survive a restart, made where it is missing.
 
     Raises OSError where it cannot be made.
     """
-    named = options.state
-    if named is None:
-        if configuration.controller.state == DEFAULT_STATE:
-            return None
-        named = Path(configuration.controller.state)
-    named.mkdir(mode=0o750, parents=True, exist_ok=True)
-    return named
+    folder = options.state or Path(configuration.controller.state)
+    folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+    return folder

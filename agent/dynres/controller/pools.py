@@ -193,6 +193,13 @@ class Pools(Releasing):
         """Whoever waited has gone away; a grant that is on its way to it stands."""
         return self._retry(self.queue.leave(waiter), at)
 
+    def shortages(self, waiter: Waiter, at: Instant) -> tuple[Shortage, ...]:
+        """What stands against the request of a waiter now, if anything does."""
+        if waiter.generation != self.grounds.generation:
+            return ()
+        judgement = self._judge(waiter.plan, waiter.ask, at, waiter.rank)
+        return (*judgement.never, *judgement.wait)
+
     def gained(self, at: Instant, key: PoolKey | None = None) -> list[Proposal]:
         """An instance may have gained (None: any): a measurement, an override, a host opened."""
         if not self.queue:

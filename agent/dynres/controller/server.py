@@ -12,8 +12,11 @@ from dynres import notify
 from dynres.config.faults import ConfigError, Fault
 from dynres.config.result import Loaded
 from dynres.controller.core import Core, Note, Output
-from dynres.controller.desk import Desk, broken
+from dynres.controller.desk import Desk, broken, unreadable
 from dynres.controller.feed import Feed
+from dynres.controller.leasing import Leasing
+from dynres.controller.ledger import SqliteLedger
+from dynres.controller.ledger_base import LedgerError
 from dynres.controller.numbers import numbers
 from dynres.controller.options import (
     Addresses,
@@ -22,13 +25,15 @@ from dynres.controller.options import (
     registration_rule,
     state_folder,
 )
+from dynres.controller.proposal import Instant
 from dynres.controller.reading import read_folder
 from dynres.controller.say import Log, complain
 from dynres.metrics import ControllerMetrics, on_loop
 from dynres.page import Health, Page, PageError, serve_page
 from dynres.wire.codec import WireError, encode, from_agent
+from dynres.wire.leasing import LeaseRequest, OperatorRequest, Waiting
 from dynres.wire.link import LinkError, Listener
-from dynres.wire.requests import Failure, Reloaded
+from dynres.wire.requests import AnyAnswer, Call, Failure, Reloaded, Result, read_call
 
 TICK: Final = 0.25
 """Seconds between two looks at what time has done."""
@@ -44,22 +49,50 @@ def clock() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
+def instant() -> Instant:
+    """Now, on both clocks."""
+    return Instant(clock(), time.time())
+
+
 class Server:
     """The running controller: sockets around a core. Must be made inside the running loop."""
 
     def __init__(self, options: ControllerOptions, loaded: Loaded) -> None:
         where = self._where = addresses(options, loaded.configuration)
         rule = registration_rule(loaded.configuration, where.agents)
-        state_folder(options, loaded.configuration)
         self._options = options
+        self.fault: LedgerError | None = None
+        """Why it ends by itself."""
+        self._task: asyncio.Task[object] | None = None
         self._answering: set[asyncio.Task[bytes]] = set()
         self._log = Log(log)
         self._refused: str | None = None
         self._reloading = asyncio.Lock()
         loop = asyncio.get_running_loop()
         self._metrics = ControllerMetrics(on_loop(loop, lambda: numbers(self._core, clock())))
-        self._core = Core(loaded.configuration, rule, clock(), self._metrics.report)
         with contextlib.ExitStack() as opened:
+            folder = state_folder(options, loaded.configuration)
+            # Before any port: a second controller is told who is active, not which port is taken.
+            self._ledger = SqliteLedger(folder, hand_over=loop.call_soon_threadsafe)
+            opened.callback(self._ledger.close)
+            state = self._ledger.load()
+            self._core = Core(
+                loaded.configuration,
+                rule,
+                clock(),
+                self._metrics.report,
+                state=state,
+                wall=time.time(),
+                epoch=self._ledger.epoch,
+            )
+            self._leasing = Leasing(
+                self._core,
+                self._ledger,
+                instant,
+                warn=self._log.warn,
+                count=self._metrics.leased,
+                fenced=self._fenced,
+            )
             self._agents = Listener(where.agents, self._on_agent)
             opened.callback(self._agents.close)
             self._clients = Listener(where.clients, self._on_client)
@@ -70,10 +103,23 @@ class Server:
             self._opened = opened.pop_all()
 
         self._feed = Feed(
-            self._core, self._feeds.send, epoch=time.time_ns() // 10**6, wall=time.time
+            self._core,
+            self._feeds.send,
+            epoch=time.time_ns() // 10**6,
+            wall=time.time,
+            leases=self._leasing.leases,
         )
+        self._leasing.feed = self._feed
+        self._leasing.operating.carry_out = self._carry_out
+        for text in self._leasing.configure():
+            log.warning("%s", text)
         self._desk = Desk(
-            self._core, clock, self.reload, self._metrics.operation, self._feeds.endpoint
+            self._core,
+            self._ledger,
+            clock=clock,
+            reload=self.reload,
+            measured=self._metrics.operation,
+            feed=self._feeds.endpoint,
         )
 
     def _listen_feed(self, where: Addresses) -> None:
@@ -101,6 +147,8 @@ class Server:
     def _health(self) -> Health:
         if self._refused is not None:
             return Health(True, f"listening; the last reload was refused: {self._refused}")
+        if self._leasing.fault is not None:
+            return Health(True, f"listening, but nothing can be granted: {self._leasing.fault}")
         return Health(True, f"listening at {self._agents.endpoint} and {self._clients.endpoint}")
 
     @property
@@ -148,6 +196,7 @@ class Server:
             self._log.warn(f"malformed message from {address}: {error}")
             return
         self._carry_out(self._core.receive(peer, address, message, clock()))
+        self._leasing.measured()
 
     def _carry_out(self, outputs: list[Output]) -> None:
         """Send and log; a peer that takes nothing is lost, which may give more to do."""
@@ -158,18 +207,48 @@ class Server:
                 self._log.note(output)
             elif not self._agents.send(output.peer, encode(output.message)):
                 queue.extend(self._core.lost(output.peer, clock()))
+        self._leasing.look()
 
     async def _tick(self) -> None:
         while True:
             self._carry_out(self._core.tick(clock()))
+            self._leasing.tick()
             await asyncio.sleep(TICK)
 
     # clients
 
     def _on_client(self, peer: bytes, _address: str, body: bytes) -> None:
-        task = asyncio.get_running_loop().create_task(self._desk.answer(body))
+        begun = time.perf_counter()
+        try:
+            call = read_call(body)
+        except WireError as error:
+            self._clients.send(peer, unreadable(body, error))
+            return
+        if isinstance(call.request, LeaseRequest | OperatorRequest):
+            self._lease(peer, call, call.request, begun)
+            return
+        task = asyncio.get_running_loop().create_task(self._desk.answer(call))
         self._answering.add(task)
         task.add_done_callback(lambda task: self._answered(peer, body, task))
+
+    def _lease(
+        self, peer: bytes, call: Call, request: LeaseRequest | OperatorRequest, begun: float
+    ) -> None:
+        """Answered by callbacks: a task for each would cost more than the answer."""
+        tag = str(request.__struct_config__.tag)
+
+        def reply(answer: AnyAnswer) -> bool:
+            if not isinstance(answer, Waiting):
+                self._metrics.operation(tag, time.perf_counter() - begun)
+            return self._clients.send(peer, encode(Result(id=call.id, answer=answer)))
+
+        taken = False
+        try:
+            self._leasing.take(request, reply)
+            taken = True
+        finally:
+            if not taken:
+                reply(Failure(code="internal", message="a defect of the controller (see its log)"))
 
     def _answered(self, peer: bytes, body: bytes, task: asyncio.Task[bytes]) -> None:
         self._answering.discard(task)
@@ -193,11 +272,15 @@ class Server:
             except ConfigError as error:
                 answer: Reloaded | Failure = self._refuse(error.faults)
             else:
-                self._carry_out(self._core.reload(loaded.configuration, rule, clock()))
+                outputs = self._core.reload(loaded.configuration, rule, clock())
+                moved = tuple(self._leasing.configure())
+                for text in moved:
+                    log.warning("%s", text)
+                self._carry_out(outputs)
                 self._refused = None
                 self._metrics.reloaded("ok")
                 log.info("reloaded: the new configuration is in force")
-                answer = Reloaded(warnings=tuple(map(str, loaded.warnings)))
+                answer = Reloaded(warnings=tuple(map(str, loaded.warnings)), moved=moved)
             notify.ready(self.status)
             return answer
 
@@ -212,7 +295,8 @@ class Server:
         return Failure(code="config", message=message, faults=shown)
 
     async def run(self, hangup: asyncio.Event) -> None:
-        """Serve until cancelled; `hangup` asks for a reload."""
+        """Serve until cancelled, or fenced off; `hangup` asks for a reload."""
+        self._task = asyncio.current_task()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._tick())
             tasks.create_task(self._tell())
@@ -227,10 +311,18 @@ class Server:
             hangup.clear()
             await self.reload()
 
+    def _fenced(self, error: LedgerError) -> None:
+        """Another controller has taken over the ledger: this one ends."""
+        if self.fault is None and self._task is not None:
+            self.fault = error
+            self._task.cancel()
+
     async def close(self) -> None:
-        """Free ports and page."""
+        """Finish what is on its way into the ledger, free ports and page."""
         for task in self._answering:
             task.cancel()
+        await asyncio.to_thread(self._ledger.close)
+        await asyncio.sleep(0)  # what has become durable is answered
         self._opened.close()
         if self._page is not None:
             await asyncio.to_thread(self._page.close)
@@ -270,11 +362,16 @@ async def _serve(options: ControllerOptions, hangup: asyncio.Event) -> int:
     except ConfigError as error:
         complain(error)
         return 2
-    except (LinkError, PageError, OSError) as error:
+    except (LinkError, PageError, LedgerError, OSError) as error:
         complain(error)
         return 1
     try:
         await server.run(hangup)
+    except asyncio.CancelledError:
+        if server.fault is None:
+            raise
+        complain(server.fault)
+        return 1
     finally:
         notify.stopping()
         await server.close()

@@ -8,6 +8,7 @@ after every send and after every bounded drain. All of it belongs to the loop's 
 import asyncio
 import errno
 import ipaddress
+import math
 import random
 import re
 import time
@@ -246,6 +247,22 @@ class Dealer:
         self._context.term()
 
 
+def open_requests(context: "zmq.Context[zmq.Socket[bytes]]", endpoint: str) -> "zmq.Socket[bytes]":
+    """A client's connection. Raises LinkError for what is no endpoint."""
+    socket: zmq.Socket[bytes] = context.socket(zmq.DEALER)
+    prepare_socket(socket)
+    socket.setsockopt(zmq.IMMEDIATE, 1)
+    socket.setsockopt(zmq.RECONNECT_IVL, 100)
+    # The table of a large cluster; it comes from the controller that the user named.
+    socket.setsockopt(zmq.MAXMSGSIZE, -1)
+    try:
+        socket.connect(endpoint)
+    except zmq.ZMQError as error:
+        socket.close()
+        raise LinkError(f"{endpoint}: not an endpoint such as tcp://HOST:5751") from error
+    return socket
+
+
 class Requester:
     """A client's side, blocking: one request, one answer; the next endpoint when one is silent.
 
@@ -259,31 +276,26 @@ class Requester:
         self._context = zmq.Context()
         self._socket: zmq.Socket[bytes] | None = None
 
-    def _connect(self, endpoint: str) -> "zmq.Socket[bytes]":
-        socket: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
-        prepare_socket(socket)
-        socket.setsockopt(zmq.IMMEDIATE, 1)
-        socket.setsockopt(zmq.RECONNECT_IVL, 100)
-        # The table of a large cluster; it comes from the controller that the user named.
-        socket.setsockopt(zmq.MAXMSGSIZE, -1)
-        try:
-            socket.connect(endpoint)
-        except zmq.ZMQError as error:
-            socket.close()
-            raise LinkError(f"{endpoint}: not an endpoint such as tcp://HOST:5751") from error
-        return socket
-
-    def request(self, body: bytes, timeout: float) -> bytes:
+    def request(
+        self,
+        body: bytes,
+        timeout: float,
+        *,
+        interim: Callable[[bytes], bool] | None = None,
+        silence: float = math.inf,
+    ) -> bytes:
         """Ask and return the answer. Raises LinkError when no endpoint answered in `timeout` s.
 
-        A controller that is not there is found out in CONNECT_TIME, whatever the timeout.
+        A controller that is not there is found out in CONNECT_TIME, whatever the timeout. Answers
+        for which `interim` is true say that the answer is still to come, and do so at least every
+        `silence` seconds.
         """
         began = time.monotonic()
         deadline = began + timeout
         connect = CONNECT_TIME / len(self._endpoints)
         for attempt in range(len(self._endpoints)):
             left = (deadline - time.monotonic()) / (len(self._endpoints) - attempt)
-            answer = self._ask(body, max(0.0, left), connect)
+            answer = self._ask(body, max(0.0, left), connect, interim, silence)
             if answer is not None:
                 return answer
             # A late answer must never be taken for the next one: the connection goes with it.
@@ -292,16 +304,27 @@ class Requester:
         waited = time.monotonic() - began
         raise LinkError(f"no answer from {', '.join(sorted(self._endpoints))} in {waited:.1f} s")
 
-    def _ask(self, body: bytes, left: float, connect: float) -> bytes | None:
+    def _ask(
+        self,
+        body: bytes,
+        left: float,
+        connect: float,
+        interim: Callable[[bytes], bool] | None,
+        silence: float,
+    ) -> bytes | None:
         if self._socket is None:
-            self._socket = self._connect(self._endpoints[0])
+            self._socket = open_requests(self._context, self._endpoints[0])
         deadline = time.monotonic() + left
         if not self._socket.poll(int(min(left, connect) * 1000), zmq.POLLOUT):
             return None
         self._socket.send(body)
-        if not self._socket.poll(max(0, int((deadline - time.monotonic()) * 1000)), zmq.POLLIN):
-            return None
-        return self._socket.recv_multipart()[0]
+        while True:
+            patience = min(deadline - time.monotonic(), silence)
+            if not self._socket.poll(max(0, int(patience * 1000)), zmq.POLLIN):
+                return None
+            answer = self._socket.recv_multipart()[0]
+            if interim is None or not interim(answer):
+                return answer
 
     def _drop(self) -> None:
         if self._socket is not None:

@@ -1,0 +1,1 @@
+"""What clients share: errors, the verbs of leases, and batches of requests."""
