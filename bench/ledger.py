@@ -1,0 +1,176 @@
+"""Acquires and releases per second, decided and durable, as a ratio to append+fdatasync.
+
+usage: ledger.py [ROUNDS] [FOLDER]
+
+Each operation is a whole one: decision of the pools, commit of the ledger, confirmation.
+The floor is what no ledger can avoid: in the same round, on the same disk, a dict of leases whose
+every change is appended to a file as one line of 128 bytes, with one fdatasync for each operation
+or for each group. Leases are released 50 acquires after they were taken. In
+"groups" 64 requests wait together.
+"""
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from decimal import Decimal
+from pathlib import Path
+
+from dynres.config.model import Configuration, Entry, Host, Location, Place, Resource
+from dynres.controller.distribution import Instance, distribute
+from dynres.controller.lease import Ask, Need, Seat
+from dynres.controller.ledger import SqliteLedger
+from dynres.controller.ledger_base import LedgerError
+from dynres.controller.pool import Reading
+from dynres.controller.pools import Pools
+from dynres.controller.proposal import Instant, Proposal
+
+LAG = 50
+TOGETHER = 64
+SINGLE, GROUPED = 1500, 20_000
+TARGETS = {"single": 0.7, "groups": 0.35}
+
+
+class Facts:
+    def reading(self, instance: Instance, now: float) -> Reading | None:
+        return None
+
+    def closed(self, host: str) -> bool:
+        return False
+
+    def boot_id(self, host: str) -> str | None:
+        return "boot"
+
+
+def pools() -> Pools:
+    place = Place("resources.yaml", 1, 1)
+    entry = Entry(location=Location(everyone=True), value=1e6, place=place)
+    iris = Resource(
+        name="iris",
+        order="decreasing",
+        flags=frozenset({"shared"}),
+        per="job",
+        entries=(entry,),
+        place=place,
+    )
+    hosts = tuple(Host(name=f"h{n}", place=place) for n in range(100))
+    layout = distribute(Configuration(resources=(iris,), probes=(), hosts=hosts, listed=True))
+    return Pools({"iris": iris}, layout, Facts(), Instant(0.0, time.time()), epoch=1)
+
+
+def floor(folder: Path, count: int, together: int) -> float:
+    """Operations per second of append+fdatasync."""
+    fd = os.open(folder / "floor", os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_APPEND)
+    free, held, lines = 1_000_000, dict[int, int](), list[bytes]()
+    begun = time.perf_counter()
+    for n in range(count):
+        if n % 2 == 0:
+            free -= 2
+            held[n] = 2
+            lines.append(b"+%0126d\n" % n)
+        elif n > 2 * LAG:
+            free += held.pop(n - 1 - 2 * LAG)
+            lines.append(b"-%0126d\n" % n)
+        else:
+            lines.append(b" %0126d\n" % n)
+        if len(lines) == together:
+            os.write(fd, b"".join(lines))
+            lines.clear()
+            os.fdatasync(fd)
+    taken = time.perf_counter() - begun
+    os.close(fd)
+    return count / taken
+
+
+class Driver:
+    """Decides `together` requests, waits until all are durable, confirms them, goes on."""
+
+    def __init__(self, ledger: SqliteLedger, together: int) -> None:
+        self.pools = pools()
+        self.ledger = ledger
+        self.together = together
+        self.settled: deque[Proposal] = deque()
+        self.wanted = 0
+        self.woken = threading.Semaphore(0)
+
+    def submit(self, proposal: Proposal) -> None:
+        def done(error: LedgerError | None) -> None:
+            if error is not None:
+                raise error
+            self.settled.append(proposal)
+
+        self.ledger.submit(proposal.changes, done)
+
+    def hand_over(self, settle: Callable[[], None]) -> None:
+        settle()
+        if len(self.settled) >= self.wanted:
+            self.woken.release()
+
+    def run(self, count: int) -> float:
+        """Operations per second."""
+        begun = time.perf_counter()
+        held: deque[str] = deque()
+        core, at = self.pools, Instant(1.0, time.time())
+        for start in range(0, count, self.together):
+            stop = min(start + self.together, count)
+            self.wanted = stop - start
+            for n in range(start, stop):
+                if len(held) > LAG and n % 2:
+                    self.submit(core.release_job("local", held.popleft()))
+                else:
+                    needs, seats = (Need("iris", Decimal(2)),), (Seat(f"h{n % 100}"),)
+                    ask = Ask(job=str(n), needs=needs, seats=seats, request="r")
+                    self.submit(core.acquire(ask, at))
+            self.woken.acquire()
+            for proposal in self.settled:
+                core.confirm(proposal, at)
+                if proposal.taken:
+                    held.append(proposal.taken[0].lease.job)
+            self.settled.clear()
+        return count / (time.perf_counter() - begun)
+
+
+def measure(folder: Path, count: int, together: int) -> tuple[float, float]:
+    """The ledger's and the floor's operations per second, one after the other."""
+    state = folder / f"state{together}"
+    state.mkdir(exist_ok=True)
+    drivers: list[Driver] = []
+    ledger = SqliteLedger(state, hand_over=lambda f: drivers[0].hand_over(f))  # noqa: PLW0108
+    ledger.load()
+    drivers.append(Driver(ledger, together))
+    try:
+        base = floor(folder, count, together)
+        return drivers[0].run(count), base
+    finally:
+        ledger.close()
+
+
+def main() -> None:
+    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
+    results: dict[str, list[tuple[float, float]]] = {"single": [], "groups": []}
+    with tempfile.TemporaryDirectory(dir=sys.argv[2] if len(sys.argv) > 2 else "/var/tmp") as name:
+        for _ in range(rounds):
+            results["single"].append(measure(Path(name), SINGLE, 1))
+            results["groups"].append(measure(Path(name), GROUPED, TOGETHER))
+    shown = {
+        kind: {
+            "per_second": round(statistics.median(a for a, _ in pairs)),
+            "floor_per_second": round(statistics.median(b for _, b in pairs)),
+            "ratio": round(statistics.median(a / b for a, b in pairs), 3),
+            "ratios": [round(a / b, 3) for a, b in pairs],
+            "target": TARGETS[kind],
+        }
+        for kind, pairs in results.items()
+    }
+    print(json.dumps({"rounds": rounds, **shown}, indent=2))
+    if any(figures["ratio"] < figures["target"] for figures in shown.values()):  # type: ignore[operator]
+        sys.exit("below the target")
+
+
+if __name__ == "__main__":
+    main()
