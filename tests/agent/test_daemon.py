@@ -344,9 +344,10 @@ async def test_an_endpoint_or_a_host_name_that_is_none_is_a_usage_error(stub, ho
     agent = start("--controller", "head:5750")
     assert await agent.ended() == 2
     assert "head:5750: not an endpoint such as tcp://HOST:5750" in agent.said()
-    agent = start("--host", "../h1")
-    assert await agent.ended() == 2
-    assert "no host name" in agent.said()
+    for name in ("../h1", ""):
+        agent = start("--host", name)
+        assert await agent.ended() == 2
+        assert "no host name" in agent.said()
     assert list((home / "run").iterdir()) == []
 
 

@@ -95,6 +95,27 @@ async def test_a_refusal_is_told_with_its_reason_and_tried_again(stub):
         assert health(agent)[0]
 
 
+@in_loop
+async def test_a_forgotten_session_is_begun_again_at_once(stub):
+    async with running(configuration(A), stub.endpoint) as (agent, _):
+        await stub.until(lambda: stub.values == {"a": 1.0})
+        stub.say(Refusal(code="unknown", reason="say hello first"))
+        await stub.until(lambda: len(stub.hellos) == 2, seconds=5.0)
+        await changed(agent, lambda: health(agent)[0])
+
+
+@in_loop
+async def test_the_reason_of_a_refusal_stays_when_a_late_message_is_refused_too(stub):
+    async with running(configuration(A), stub.endpoint) as (agent, _):
+        await stub.until(lambda: stub.values == {"a": 1.0})
+        stub.say(Refusal(code="replaced", reason="h1 has another agent now"))
+        stub.say(Refusal(code="unknown", reason="say hello first"))
+        stub.say(Alive())
+        await changed(agent, lambda: agent.links[stub.endpoint].state == "refused")
+        await stub.until(lambda: stub.beats)
+        assert health(agent) == (False, f"{stub.endpoint}: refused: h1 has another agent now")
+
+
 def test_a_refused_agent_asks_again_by_itself(monkeypatch):
     monkeypatch.setattr(controllers, "AFTER_REFUSAL", 0.05)
 

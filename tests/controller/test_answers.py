@@ -170,6 +170,16 @@ def test_explain_says_why_there_is_no_value(bench: Bench) -> None:
     assert "It was last 12.5 GB." in text
 
 
+def test_an_agent_that_is_gone_grows_no_older(bench: Bench) -> None:
+    before = Answers(bench.core, bench.now).detail("host1").agent
+    assert before is not None
+    bench.wait(100)
+    detail = Answers(bench.core, bench.now).detail("host1")
+    assert detail.state == "unreachable"
+    assert detail.agent is not None
+    assert detail.agent.uptime <= before.uptime
+
+
 def test_explain_says_that_a_resource_is_absent(bench: Bench) -> None:
     text = said(bench, "host3", "lic")
     assert "lic on host3 is absent" in text

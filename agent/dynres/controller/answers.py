@@ -76,10 +76,11 @@ class Answers(PoolAnswers):
     def detail(self, host: str) -> HostDetail:
         """One host, its agent and how its files compare."""
         session = self._core.registry.session(host)
+        state = self._core.registry.state(host, self.now)
         return HostDetail(
-            state=self._core.registry.state(host, self.now),
+            state=state,
             closed=host in self._core.closed,
-            agent=_agent(session, self.now),
+            agent=_agent(session, self.now, up=state == "up"),
             config=_config(session),
             why_closed=_why_closed(self._core.operators.closed.get(host)),
         )
@@ -203,10 +204,11 @@ def _source(origin: Origin, host: str) -> Source:
     return Source(kind=origin.kind, probe=origin.probe, reporter=reporter, place=origin.place)
 
 
-def _agent(session: Session | None, now: float) -> AgentView | None:
+def _agent(session: Session | None, now: float, *, up: bool) -> AgentView | None:
     if session is None:
         return None
-    return AgentView(version=session.software, uptime=max(0.0, now - session.born))
+    seen = now if up else session.heard  # an agent that is gone grows no older
+    return AgentView(version=session.software, uptime=max(0.0, seen - session.born))
 
 
 def _why_closed(closed: Closed | None) -> str | None:

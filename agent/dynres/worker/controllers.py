@@ -184,6 +184,9 @@ class ControllerLink:
         self._hub.word_changed(self)
 
     def _refused(self, refusal: Refusal) -> None:
+        if refusal.code == "unknown":
+            self._forgotten()
+            return
         if self.refusal is None or self.refusal.reason != refusal.reason:
             log.error("%s: refused (%s): %s", self.endpoint, refusal.code, refusal.reason)
         self.refusal, self.word = refusal, None
@@ -192,6 +195,16 @@ class ControllerLink:
         self._become("refused")
         self._hub.word_changed(self)
         self._later("greet", AFTER_REFUSAL * random.uniform(0.8, 1.2), self.greet)
+
+    def _forgotten(self) -> None:
+        """The controller has no session of this link: begin one, unless a hello was refused."""
+        if self.state not in ("registered", "silent"):
+            return
+        log.warning("%s: the session was forgotten: registering again", self.endpoint)
+        for name in ("beat", "flush"):
+            self._cancel(name)
+        self._become("greeting")
+        self._later("greet", RETRY * random.uniform(0.5, 1.0), self.greet)
 
     def _warn_of(self, refused: dict[str, str]) -> None:
         for resource, reason in refused.items():

@@ -69,7 +69,7 @@ async def _serve(options: AgentOptions, identity: Identity, reader: Reader) -> i
     configuration = await _first_configuration(reader)
     settings = configuration.agent
     _log_to_stderr(settings.log_level)
-    host = options.host or settings.host or socket.gethostname()
+    host = settings.host or socket.gethostname() if options.host is None else options.host
     if not is_host_name(host):
         raise StartError(f"{host!r} is no host name: letters, digits, `.`, `-` and `_`", 2)
     async with AsyncExitStack() as stack:
