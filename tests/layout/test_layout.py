@@ -24,6 +24,10 @@ PURE = [
     "controller/distribution",
     "controller/resvals",
     "controller/registry",
+    "controller/pools",
+    "controller/changes",
+    "controller/history",
+    "controller/folding",
     "config/covers",
     "config/definition",
 ]

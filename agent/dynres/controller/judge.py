@@ -43,11 +43,7 @@ FITS: Final = Judgement((), (), ())
 
 def judge(plan: Plan, facts: Facts, now: float, rank: float = LAST) -> Judgement:
     """Whether a plan fits now, for whoever has that rank in the queue. Raises PoolsError."""
-    if (
-        not plan.absent
-        and all(_fits(pool, n, facts, now, rank) for pool, n in plan.totals.items())
-        and not any(map(facts.closed, plan.hosts))
-    ):
+    if not plan.absent and _all_fit(plan, facts, now, rank):
         return FITS
     never, wait, short_of = list(plan.absent), list[Shortage](), list[Pool]()
     closed = {c.pool for c in plan.charges if any(map(facts.closed, (c.host, *c.others)))}
@@ -70,6 +66,17 @@ def judge(plan: Plan, facts: Facts, now: float, rank: float = LAST) -> Judgement
             lack = Shortage(*pool.key, amount, numbers.free, numbers.capacity, why)
             (never if why == "capacity" else wait).append(lack)
     return Judgement(tuple(never), tuple(wait), tuple(short_of))
+
+
+def _all_fit(plan: Plan, facts: Facts, now: float, rank: float) -> bool:
+    """Whether there is nothing to say; a plain loop, because most requests end here."""
+    for host in plan.hosts:
+        if facts.closed(host):
+            return False
+    for pool, amount in plan.totals.items():  # noqa: SIM110
+        if not _fits(pool, amount, facts, now, rank):
+            return False
+    return True
 
 
 def _fits(pool: Pool, amount: Decimal, facts: Facts, now: float, rank: float) -> bool:

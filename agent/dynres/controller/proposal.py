@@ -31,29 +31,23 @@ class Proposal:
     is settled. `events` are for the history: nobody waits for them.
     """
 
-    __slots__ = (
-        "answer", "behind", "changes", "ended", "error", "events", "key", "remember", "settled",
-        "taken", "updated", "waiter",
-    )  # fmt: skip
-
-    def __init__(self) -> None:
-        self.answer: Answer | None = None
-        """Of an acquire or resume: what to say once it is durable."""
-        self.error: PoolsError | None = None
-        """Of a waiter whose request became impossible through a reload."""
-        self.behind: Proposal | None = None
-        self.changes: tuple[AnyChange, ...] = ()
-        self.events: tuple[AnyChange, ...] = ()
-        self.waiter: Waiter | None = None
-        """Who waits: in the queue (answer `wait`), or for this grant."""
-        self.taken: tuple[Held, ...] = ()
-        """New leases."""
-        self.ended: tuple[Held, ...] = ()
-        """Leases that end: what a release says it has released."""
-        self.updated: tuple[tuple[Held, Update], ...] = ()
-        self.key: RequestKey | None = None
-        self.remember: Remembered | None = None
-        self.settled = False
+    answer: Answer | None = None
+    """Of an acquire or resume: what to say once it is durable."""
+    error: PoolsError | None = None
+    """Of a waiter whose request became impossible through a reload."""
+    behind: "Proposal | None" = None
+    changes: tuple[AnyChange, ...] = ()
+    events: tuple[AnyChange, ...] = ()
+    waiter: "Waiter | None" = None
+    """Who waits: in the queue (answer `wait`), or for this grant."""
+    taken: "tuple[Held, ...]" = ()
+    """New leases."""
+    ended: "tuple[Held, ...]" = ()
+    """Leases that end: what a release says it has released."""
+    updated: "tuple[tuple[Held, Update], ...]" = ()
+    key: RequestKey | None = None
+    remember: Remembered | None = None
+    settled = False
 
     @property
     def released(self) -> tuple[str, ...]:
