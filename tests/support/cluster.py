@@ -136,7 +136,8 @@ def cluster(source: Path, home: Path, controller: str = "") -> Iterator[Cluster]
     shutil.copytree(source, folder)
     made = Cluster(folder=folder, home=home)
     (folder / "controller.yaml").write_text(
-        f"agent_port: {made.agent_port}\nclient_port: {made.client_port}\nfeed_port: 0\n{controller}"
+        f"agent_port: {made.agent_port}\nclient_port: {made.client_port}\n"
+        f"feed_port: 0\n{controller}"
     )
     try:
         yield made

@@ -94,18 +94,17 @@ class Serving:
 
 @contextlib.asynccontextmanager
 async def serving(
-    folder: Path, resources: str, hosts: str | None = None
+    folder: Path, resources: str, hosts: str | None = None, **ports: int | None
 ) -> AsyncIterator[tuple[Serving, AsyncClient]]:
-    """A server over a folder with these files, on free ports, and a client of it."""
+    """A server over a folder with these files, on free ports or `ports`, and a client of it."""
     (folder / "resources.yaml").write_text(resources)
     if hosts is not None:
         (folder / "hosts.yaml").write_text(hosts)
+    chosen = {"agent_port": 0, "client_port": 0, "feed_port": 0} | ports
     options = ControllerOptions(
         config=folder,
         listen="127.0.0.1",
-        agent_port=0,
-        client_port=0,
-        feed_port=0,
+        **chosen,
         metrics="127.0.0.1:0",
         state=folder / "state",
     )

@@ -96,6 +96,7 @@ class Feed:
             return
         if self._tracker is None:
             self._tracker = Tracker(self._core, now)
+            self._pools.clear()
         elif self._tracker.current:
             # What is pending belongs to those who follow already.
             self._flush(self._tracker, now)
@@ -171,6 +172,7 @@ class Feed:
         tracker.close()
         tracker = Tracker(self._core, now)
         self._selections.clear()
+        self._pools.clear()
         for subscriber in list(self._subscribers.values()):
             if not self._select(subscriber, tracker, now):
                 del self._subscribers[subscriber.peer]
@@ -252,4 +254,7 @@ class Feed:
             lease = self._leases().get(thing)
             return () if lease is None else (lease_record(lease),)
         found = (i for i in self._core.distribution.pools(thing[0]) if i.id == thing[1])
-        return [telling.pool(instance) for instance in found]
+        records = [telling.pool(instance) for instance in found]
+        for told in records:
+            self._pools.setdefault(thing, told)
+        return records
