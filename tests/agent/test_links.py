@@ -146,11 +146,11 @@ def test_a_hello_without_an_answer_is_said_again(monkeypatch):
 async def test_the_welcome_has_the_last_word_on_what_is_measured(stub):
     shared = resource("licences", shared=True)
     unresolved = resource("later", location=Location(unresolved=("@eda",)))
-    stub.measure = ("licences", "later", "not_mine")
+    stub.measure = ("licences/licences", "later", "not_mine", "a/b", "licences")
     async with running(configuration(A, shared, unresolved), stub.endpoint) as (agent, runs):
         await stub.until(lambda: stub.values == {"licences": 1.0, "later": 1.0})
         assert agent.plan.specs.keys() == {"licences", "later"}
-        assert agent.hello().reporting == ("licences",)
+        assert agent.hello().reporting == ("licences/licences",)
         assert set(runs.ran) <= {"a", "licences", "later"}
         stub.say(Assign(measure=("a",)))
         await stub.until(lambda: "a" in stub.values)

@@ -56,8 +56,69 @@ def test_a_group_that_cannot_be_resolved_means_not_yet():
 def test_a_shared_resource_is_measured_only_when_a_controller_says_so():
     own = declared(resource("r", entry(Location(everyone=True)), flags=frozenset({"shared"})))
     assert own.own_measure() == frozenset()
-    assert own.shared({"r"}) == ("r",)
-    assert set(own.plan(own.allowed({"r"})).specs) == {"p"}
+    assert own.shared({"r/r"}) == ("r/r",)
+    assert set(own.plan(own.allowed({"r/r"})).specs) == {"p"}
+    assert own.allowed({"r", "other/r"}) == frozenset()
+
+
+def pools(*entries, **more):
+    """A shared resource that login1 measures, by the inline probe `lic`."""
+    made = resource("lic", *entries, probe="lic", flags=frozenset({"shared"}), **more)
+    return declared(made, host="login1", probes=(probe("lic"),))
+
+
+def asking(port):
+    return probe("lic", env={"LM_LICENSE_FILE": port})
+
+
+def test_one_host_measures_two_pools_each_with_the_options_of_its_entry():
+    own = pools(
+        entry(Location(hosts=("h1",)), name="a", probe=asking("1@lic")),
+        entry(Location(hosts=("h2",)), name="b", probe=asking("2@lic")),
+    )
+    plan = own.plan(own.allowed({"lic/a", "lic/b"}))
+    ports = {name: spec.probe.env["LM_LICENSE_FILE"] for name, spec in plan.specs.items()}
+    assert ports == {"lic/a": "1@lic", "lic/b": "2@lic"}
+    assert {name: rule.probe for name, rule in plan.rules.items()} == {
+        "lic/a": "lic/a",
+        "lic/b": "lic/b",
+    }
+    assert all(spec.resources == {"lic": "numeric"} for spec in plan.specs.values())
+
+
+def test_one_run_serves_all_pools_whose_entries_do_not_change_the_probe():
+    own = pools(
+        entry(Location(hosts=("h1",)), name="a"), entry(Location(hosts=("h2",)), name="b")
+    )
+    plan = own.plan({"lic/a", "lic/b"})
+    assert set(plan.specs) == {"lic"}
+    assert set(plan.rules) == {"lic/a", "lic/b"}
+
+
+def test_an_instance_is_known_by_the_id_that_both_sides_give_it():
+    own = pools(
+        entry(Location(hosts=("h1", "h2")), instance="h[1-2]", probe=asking("1@lic")),
+        entry(Location(hosts=("h3",)), instance="h3", probe=asking("2@lic")),
+    )
+    assert own.plan({"lic/h3"}).specs["lic/h3"].probe.env == {"LM_LICENSE_FILE": "2@lic"}
+
+
+def test_without_groups_the_only_entry_that_can_be_meant_is_meant():
+    own = pools(
+        entry(Location(unresolved=("@eda",)), probe=asking("1@lic")),
+        entry(Location(hosts=("h3",)), name="b", probe=asking("2@lic")),
+    )
+    assert own.plan({"lic/h[1-2]"}).specs["lic/h[1-2]"].probe.env == {"LM_LICENSE_FILE": "1@lic"}
+
+
+def test_where_several_entries_can_be_meant_none_is_guessed():
+    own = pools(
+        entry(Location(unresolved=("@eda",)), probe=asking("1@lic")),
+        entry(Location(unresolved=("@cae",)), probe=asking("2@lic")),
+    )
+    plan = own.plan({"lic/h[1-2]"})
+    assert not plan.specs
+    assert "give each entry a name" in plan.untold["lic/h[1-2]"]
 
 
 def test_the_agent_takes_commands_only_from_its_own_files():

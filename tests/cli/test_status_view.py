@@ -99,6 +99,7 @@ def test_a_controller_shows_why_it_refuses_and_what_it_did_not_take():
 def test_only_a_fresh_value_of_the_agent_is_shown_as_a_value():
     shown = {
         "resource": "room",
+        "instance": None,
         "value": None,
         "last": 7,
         "unit": "GB",

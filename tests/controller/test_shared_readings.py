@@ -1,12 +1,13 @@
 """Shared dynamic resources: one agent measures for all, and a late one never wins."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from handmade import Bench, configured, measured, run, sent
 
 from dynres.controller.answers import Answers
-from dynres.wire.messages import Assign, Problem, Welcome
+from dynres.wire.messages import Assign, Measured, Problem, Welcome
 from dynres.wire.views import PoolView, ValueView
 
 RESOURCES = """
@@ -29,7 +30,15 @@ HOSTS = "hosts: [{name: 'host[1-4]'}, {name: login1, worker: false}]"
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Bench:
-    return Bench(configured(tmp_path, RESOURCES, HOSTS))
+    """A controller that has run for a while."""
+    made = Bench(configured(tmp_path, RESOURCES, HOSTS))
+    made.wait(20)
+    return made
+
+
+def lic(value: float | None, age: float = 0.0, **keys: Any) -> Measured:
+    """A measurement of the pool."""
+    return measured("lic", value, age, instance="lic", **keys)
 
 
 def pool(bench: Bench) -> PoolView:
@@ -44,7 +53,7 @@ def shown(bench: Bench, resource: str, host: str) -> ValueView | None:
 def measuring(outputs: list[object], peer: bytes) -> bool:
     """Whether the newest word to that agent is that it measures `lic`."""
     said = [*sent(outputs, Welcome, peer), *sent(outputs, Assign, peer)]
-    return "lic" in said[-1].measure
+    return "lic/lic" in said[-1].measure
 
 
 def test_nobody_measures_until_a_reporter_is_here(bench: Bench) -> None:
@@ -65,7 +74,7 @@ def test_the_first_usable_reporter_is_designated(bench: Bench) -> None:
 
 def test_a_host_that_is_no_worker_may_be_a_reporter(bench: Bench) -> None:
     assert measuring(bench.hello(b"l", "login1"), b"l")
-    bench.report(b"l", 1, measured("lic", 100.0, 1.0), full=True)
+    bench.report(b"l", 1, lic(100.0, 1.0), full=True)
     found = pool(bench)
     assert (found.capacity, found.reported, found.reserve, found.free) == (100, 100.0, 5, 95)
     assert (found.state, found.age, found.reporter) == ("fresh", 1.0, "login1")
@@ -74,7 +83,7 @@ def test_a_host_that_is_no_worker_may_be_a_reporter(bench: Bench) -> None:
 
 def test_every_member_shows_what_is_free_and_nobody_else_does(bench: Bench) -> None:
     bench.hello(b"2", "host2")
-    bench.report(b"2", 1, measured("lic", 100.0), full=True)
+    bench.report(b"2", 1, lic(100.0), full=True)
     for host in ("host1", "host2", "host3"):
         view = shown(bench, "lic", host)
         assert view is not None
@@ -86,8 +95,8 @@ def test_every_member_shows_what_is_free_and_nobody_else_does(bench: Bench) -> N
 def test_a_report_of_another_agent_is_ignored_and_counted(bench: Bench) -> None:
     bench.hello(b"2", "host2")
     bench.hello(b"1", "host1")
-    bench.report(b"2", 1, measured("lic", 100.0), full=True)
-    outputs = bench.report(b"1", 1, measured("lic", 7.0), full=True)
+    bench.report(b"2", 1, lic(100.0), full=True)
+    outputs = bench.report(b"1", 1, lic(7.0), full=True)
     assert sent(outputs, Problem) == []
     assert pool(bench).reported == 100.0
     assert bench.counts == ["taken", "undesignated"]
@@ -95,7 +104,7 @@ def test_a_report_of_another_agent_is_ignored_and_counted(bench: Bench) -> None:
 
 def test_the_runs_of_the_reporter_keep_the_value_fresh(bench: Bench) -> None:
     bench.hello(b"2", "host2")
-    bench.report(b"2", 1, measured("lic", 100.0), full=True)
+    bench.report(b"2", 1, lic(100.0), full=True)
     for seq in range(2, 8):
         bench.wait(15, b"2")
         bench.report(b"2", seq, runs=[run("lic")])
@@ -107,7 +116,7 @@ def test_the_runs_of_the_reporter_keep_the_value_fresh(bench: Bench) -> None:
 def test_it_moves_on_within_ten_seconds_when_the_reporter_falls_silent(bench: Bench) -> None:
     bench.hello(b"2", "host2")
     bench.hello(b"1", "host1")
-    bench.report(b"2", 1, measured("lic", 100.0), full=True)
+    bench.report(b"2", 1, lic(100.0), full=True)
     outputs = bench.wait(10, b"1")
     assert measuring(outputs, b"1")
     assert not measuring(outputs, b"2")
@@ -128,7 +137,7 @@ def test_it_moves_on_at_the_next_tick_when_the_connection_is_lost(bench: Bench, 
 
 def test_it_does_not_flap_back(bench: Bench) -> None:
     bench.hello(b"1", "host1")
-    bench.report(b"1", 1, measured("lic", 100.0), full=True)
+    bench.report(b"1", 1, lic(100.0), full=True)
     bench.wait(10, b"1")
     bench.hello(b"2", "host2")
     bench.wait(30, b"1", b"2")
@@ -138,18 +147,25 @@ def test_it_does_not_flap_back(bench: Bench) -> None:
 def test_a_late_report_of_the_former_reporter_never_wins(bench: Bench) -> None:
     bench.hello(b"2", "host2")
     bench.hello(b"1", "host1")
-    bench.report(b"2", 1, measured("lic", 100.0), full=True)
+    bench.report(b"2", 1, lic(100.0), full=True)
     bench.wait(10, b"1")
-    bench.report(b"1", 1, measured("lic", 50.0), full=True)
-    bench.report(b"2", 2, measured("lic", 99.0))
+    bench.report(b"1", 1, lic(50.0), full=True)
+    bench.report(b"2", 2, lic(99.0))
     assert pool(bench).reported == 50.0
 
 
-def test_a_new_controller_keeps_the_reporter_that_an_agents_hello_names(bench: Bench) -> None:
+@pytest.fixture
+def young(tmp_path: Path) -> Bench:
+    """A controller that has just started."""
+    return Bench(configured(tmp_path, RESOURCES, HOSTS))
+
+
+def test_a_new_controller_keeps_the_reporter_that_an_agents_hello_names(young: Bench) -> None:
+    bench = young
     bench.hello(b"2", "host2")
-    bench.report(b"2", 1, measured("lic", 100.0), full=True)
+    bench.report(b"2", 1, lic(100.0), full=True)
     bench.wait(3, b"2")
-    outputs = bench.hello(b"1", "host1", reporting=("lic",))
+    outputs = bench.hello(b"1", "host1", reporting=("lic/lic",))
     assert measuring(outputs, b"1")
     assert not measuring(outputs, b"2")
     assert pool(bench).reporter == "host1"
@@ -158,7 +174,7 @@ def test_a_new_controller_keeps_the_reporter_that_an_agents_hello_names(bench: B
 def test_later_on_a_hello_takes_the_duty_from_nobody(bench: Bench) -> None:
     bench.hello(b"2", "host2")
     bench.wait(10, b"2")
-    bench.hello(b"1", "host1", reporting=("lic",))
+    bench.hello(b"1", "host1", reporting=("lic/lic",))
     assert pool(bench).reporter == "host2"
 
 
@@ -174,15 +190,15 @@ def test_an_agent_whose_definition_differs_is_no_reporter(bench: Bench) -> None:
 def test_without_a_list_the_hosts_of_the_location_measure_in_order(bench: Bench) -> None:
     bench.hello(b"2", "host2")
     bench.hello(b"3", "host3")
-    bench.report(b"2", 1, measured("fs", "rw"), full=True)
-    bench.report(b"3", 1, measured("fs", "ro"), full=True)
+    bench.report(b"2", 1, measured("fs", "rw", instance="host[1-2]"), full=True)
+    bench.report(b"3", 1, measured("fs", "ro", instance="host3"), full=True)
     values = [shown(bench, "fs", host) for host in ("host1", "host2", "host3")]
     assert [v.value for v in values if v] == ["rw", "rw", "ro"]
 
 
 def test_after_a_reload_reporter_and_reading_stay(bench: Bench, tmp_path: Path) -> None:
     bench.hello(b"1", "host1")
-    bench.report(b"1", 1, measured("lic", 100.0), full=True)
+    bench.report(b"1", 1, lic(100.0), full=True)
     bench.hello(b"2", "host2")
     more = RESOURCES.replace("reserve: 5", "reserve: 6")
     bench.core.reload(configured(tmp_path, more, HOSTS), "listed", bench.now)

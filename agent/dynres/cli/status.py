@@ -11,6 +11,7 @@ from dynres.cli.options import host_option, json_option
 from dynres.cli.output import fault_line, printable
 from dynres.cli.table import Cell, Row, Table, show
 from dynres.cli.words import NONE, STATE_STYLES, age_text, run_time_text, value_text
+from dynres.wire.targets import target
 
 CONTROLLER_COLUMNS = ("CONTROLLER", "STATE", "KNOWN AS", "VERSION", "WHY")
 VALUE_COLUMNS = ("RESOURCE", "VALUE", "UNIT", "STATE", "AGE", "LAST", "PROBE", "REASON")
@@ -40,7 +41,7 @@ def value_row(shown: Document) -> Row:
     style = STATE_STYLES[shown["state"]]
     fallback = "on_failure " if shown["on_failure"] else ""
     return (
-        Cell(shown["resource"], "bold"),
+        Cell(target(shown["resource"], shown["instance"]), "bold"),
         Cell(value_text(shown["value"]), "bold"),
         Cell(shown["unit"] or NONE),
         Cell(shown["state"], style),

@@ -11,7 +11,7 @@ from dynres import __version__
 from dynres.config.definition import digest
 from dynres.config.model import Configuration, Resource
 from dynres.controller.amounts import Amounts
-from dynres.controller.changes import LedgerState
+from dynres.controller.changes import Event, LedgerState
 from dynres.controller.columns import Columns
 from dynres.controller.distribution import Distribution, Instance, distribute
 from dynres.controller.facts import TableFacts
@@ -35,6 +35,7 @@ from dynres.wire.messages import (
     Report,
     Welcome,
 )
+from dynres.wire.targets import resource_of, target
 
 REPORTER_PATIENCE = 8.0
 """Seconds without a word after which another agent measures a shared resource."""
@@ -76,6 +77,8 @@ class Core:
         at = Instant(now, wall)
         self._count = count
         self._ticked = now
+        self.events: list[Event] = []
+        """What has happened for the history, since whoever writes it down has emptied it."""
         self.registry = Registry(
             rule,
             (host.name for host in configuration.hosts),
@@ -165,11 +168,11 @@ class Core:
         self._wire()
         for session in list(self.registry.sessions()):
             self._compare(session)
-        self.shared.elect(now, self._usable_at(now))
+        self.shared.elect(now, self._obstacle_at(now))
         for session in list(self.registry.sessions()):
             outputs.append(self._assignment(session))
             outputs.append(self.registry.ask_all(session, now, within=HEARTBEAT))
-        return outputs
+        return outputs + self._moved()
 
     def forget(self, host: str, now: float) -> list[Output]:
         """Know a host no more, whatever it has."""
@@ -202,7 +205,7 @@ class Core:
         if stalled:
             return []
         outputs = self._after(self.registry.tick(now), now)
-        return outputs + self._reassign(self.shared.elect(now, self._usable_at(now)))
+        return outputs + self._reassign(self.shared.elect(now, self._obstacle_at(now)))
 
     def _report(self, peer: bytes, report: Report, now: float) -> list[Output]:
         session = self.registry.heard(peer, now)
@@ -247,7 +250,7 @@ class Core:
             self._fill_row(session.host)
         self._compare(session)
         self._intake.new_session(session.host)
-        changed = self.shared.arrived(session.host, effect.reporting, now, self._usable_at(now))
+        changed = self.shared.arrived(session.host, effect.reporting, now, self._obstacle_at(now))
         changed.discard(session.host)
         welcome = Welcome(
             version=session.version,
@@ -264,23 +267,25 @@ class Core:
 
     # what an agent measures
 
-    def _usable_at(self, now: float) -> Callable[[str, str], bool]:
-        def usable(host: str, resource: str) -> bool:
+    def _obstacle_at(self, now: float) -> Callable[[str, str], str | None]:
+        def obstacle(host: str, resource: str) -> str | None:
             session = self.registry.session(host)
-            return (
-                session is not None
-                and host not in self.operators.closed
-                and session.usable(now, REPORTER_PATIENCE)
-                and resource in session.definitions
-                and resource not in session.differs
-            )
+            if session is None:
+                return "it has no agent"
+            if host in self.operators.closed:
+                return "it is closed"
+            if not session.usable(now, REPORTER_PATIENCE):
+                return "its agent is lost"
+            if resource not in session.definitions:
+                return UNDECLARED
+            return session.differs.get(resource)
 
-        return usable
+        return obstacle
 
     def _measure(self, session: Session) -> tuple[str, ...]:
         own = self.distribution.measured_by(session.host)
         names = (*own, *self.shared.duties(session.host))
-        return tuple(name for name in names if name not in session.differs)
+        return tuple(name for name in names if resource_of(name) not in session.differs)
 
     def _assignment(self, session: Session) -> Send:
         assign = Assign(measure=self._measure(session), differs=session.differs)
@@ -288,7 +293,21 @@ class Core:
 
     def _reassign(self, hosts: Iterable[str]) -> list[Output]:
         sessions = (self.registry.session(host) for host in sorted(hosts))
-        return [self._assignment(s) for s in sessions if s is not None and not s.over]
+        told = (self._assignment(s) for s in sessions if s is not None and not s.over)
+        return [*told, *self._moved()]
+
+    def _moved(self) -> list[Output]:
+        """Write down which reporters have changed."""
+        notes: list[Output] = []
+        for instance, before, after, why in self.shared.moves:
+            what = f"{target(instance.resource, instance.id)} is measured by {after} now"
+            detail = None if before is None else f"instead of {before}: {why}"
+            notes.append(Note(what if detail is None else f"{what}, {detail}"))
+            if detail is not None:
+                about = Event("reporter", resource=instance.resource, instance=instance.id)
+                self.events.append(msgspec.structs.replace(about, host=after, detail=detail))
+        self.shared.moves.clear()
+        return notes
 
     def _compare(self, session: Session) -> None:
         """Find out which definitions differ, and take those values out of use on that host."""

@@ -7,9 +7,10 @@ from dynres.config.model import Resource
 from dynres.controller.amounts import amount_fault
 from dynres.controller.resvals import ABSENT, Origin, Resvals
 from dynres.controller.session import Session, measured_at
-from dynres.controller.shared import Shared, SharedTable
+from dynres.controller.shared import SharedTable
 from dynres.value import Value, read_string
 from dynres.wire.messages import Measured, Report, Run
+from dynres.wire.targets import target
 from dynres.wire.views import SourceKind
 
 NO_FAILURE: Final = frozenset({"ok", "skipped", "cancelled"})
@@ -19,7 +20,7 @@ Result = Literal["taken", "gap", "late", "partly", "undesignated", "malformed", 
 
 
 class Outcome(NamedTuple):
-    """What became of a report; `refused`: resource -> why its value was not taken."""
+    """What became of a report; `refused`: target -> why its value was not taken."""
 
     result: Result
     refused: dict[str, str]
@@ -49,19 +50,19 @@ class Intake:
         if report.full:
             self.new_session(host)
         elif number == "taken":
-            named = {value.resource: "" for value in report.values}
+            named = {target(value.resource, value.instance): "" for value in report.values}
             for run in report.runs:
                 self._run(host, row, run, at(run.age), named)
+        last = {run.probe: run for run in report.runs}
         refused: dict[str, str] = {}
-        strangers = False
         for value in report.values:
-            why = self._value(session, row, value, at(value.age))
-            if why is not None and why is not _UNDESIGNATED:
-                refused[value.resource] = why
-            strangers |= why is _UNDESIGNATED
-        if refused:
-            return Outcome("partly", refused)
-        return Outcome("undesignated" if strangers else number, {})
+            why = self._value(session, row, value, at(value.age), last.get(value.probe))
+            if why is not None:
+                refused[target(value.resource, value.instance)] = why
+        for run in report.runs:
+            if _failed(run) or run.outcome == "ok":
+                self._shared.ran(host, run, failed=_failed(run), again=report.full)
+        return _outcome(session, number, refused)
 
     def new_session(self, host: str) -> None:
         """What the host reported before is not renewed by the runs that come now."""
@@ -74,18 +75,23 @@ class Intake:
         self, host: str, row: int | None, run: Run, measured: float, named: dict[str, str]
     ) -> None:
         """Renew what the run measured again: values, or literals where it failed."""
-        if run.outcome != "ok" and run.outcome in NO_FAILURE:
+        literal = _failed(run)
+        if not literal and run.outcome != "ok":
             return
-        literal = run.outcome != "ok"
         missed = named | run.missed
         if row is not None:
             self._table.touch(row, run.probe, measured, missed=missed, literal=literal)
         self._shared.touch(host, run.probe, measured, missed=missed, literal=literal)
 
     def _value(
-        self, session: Session, row: int | None, given: Measured, measured: float
+        self,
+        session: Session,
+        row: int | None,
+        given: Measured,
+        measured: float,
+        run: Run | None,
     ) -> str | None:
-        """Take one value; why not, where it is not taken."""
+        """Take one value of a run; why not, where it is not taken."""
         resource = self._resources.get(given.resource)
         if resource is None:
             return "unknown resource"
@@ -97,11 +103,19 @@ class Intake:
         value = None if fault else _as_declared(resource, given.value)
         reason = f"refused: {fault}" if fault else given.reason
         if resource.shared:
-            duty = self._shared.duty(session.host, given.resource)
+            duty = self._shared.duty(session.host, given.resource, given.instance)
             if duty is None:
                 return _UNDESIGNATED
-            self._put_shared(duty, given, value, measured, reason)
-            return fault
+            taken = self._shared.put(
+                duty,
+                value,
+                measured,
+                probe=given.probe,
+                reason=reason,
+                fallback=given.fallback,
+                keep=fault is None and run is not None and _could_not(run, resource),
+            )
+            return fault if taken else _LATE
         column = self._table.index[given.resource]
         if row is None or self._table.raw_state(column, row) == ABSENT:
             return "not mapped to this host"
@@ -118,25 +132,31 @@ class Intake:
         )
         return fault
 
-    def _put_shared(
-        self,
-        duty: Shared,
-        given: Measured,
-        value: Value | None,
-        measured: float,
-        reason: str | None,
-    ) -> None:
-        self._shared.put(
-            duty,
-            value,
-            measured,
-            probe=given.probe,
-            reason=reason,
-            fallback=given.fallback,
-        )
+
+def _outcome(session: Session, number: Result, refused: dict[str, str]) -> Outcome:
+    """What became of the report; of what another agent measures, nobody is told."""
+    why = set(refused.values())
+    if _LATE in why:
+        session.complete = False  # the agent takes it for known: it is to send it again
+    said = {name: text for name, text in refused.items() if text not in {_LATE, _UNDESIGNATED}}
+    if said:
+        return Outcome("partly", said)
+    return Outcome("undesignated" if _UNDESIGNATED in why else "late" if why else number, {})
 
 
 _UNDESIGNATED: Final = "another agent measures it"
+_LATE: Final = "another agent has measured it since"
+
+
+def _could_not(run: Run, resource: Resource) -> bool:
+    """Whether the run could not measure, and what was measured before is to be kept."""
+    failed = _failed(run) or resource.name in run.missed
+    return run.not_here or (failed and resource.on_failure == "keep")
+
+
+def _failed(run: Run) -> bool:
+    """Whether `on_failure` applies to all that the run was to give."""
+    return run.outcome not in NO_FAILURE
 
 
 def _times_fault(report: Report) -> bool:

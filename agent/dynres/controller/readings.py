@@ -92,6 +92,8 @@ class Readings:
             return Measured("unavailable", None, last, reason, age, probe, reporter)
         if age is not None and resource.ttl is not None and age > resource.ttl:
             reason = self.stale_reason(shared.reporter, resource)
+            if shared.reporter is not None and shared.trouble is not None:
+                reason = f"{reason}; {shared.reporter}: {shared.trouble}"
             return Measured("stale", None, last, reason, age, probe, reporter)
         return Measured("fresh", last, last, None, age, probe, reporter)
 

@@ -47,7 +47,7 @@ class Hello(Message, frozen=True, kw_only=True, tag="hello"):
     definitions: dict[str, str]
     """Resource -> digest of type, unit, order, scope and source, for every declared resource."""
     reporting: tuple[str, ...] = ()
-    """Instances of shared dynamic resources that this agent measures now."""
+    """Shared instances that this agent measures now, each as a target (`targets.py`)."""
     refused: str | None = None
     """Why the agent goes on with an older configuration than its files hold."""
 
@@ -67,6 +67,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str | None = None
     missed: dict[str, str] = {}
     """Resource -> why this run gave it no value."""
+    not_here: bool = False
+    """Whether the probe says that it does not apply to this host."""
 
 
 class Measured(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -75,6 +77,8 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     resource: str
     probe: str
     age: Age
+    instance: str | None = None
+    """Id of the instance, of a shared resource."""
     value: Value | None = None
     reason: str | None = None
     fallback: bool = False
@@ -114,7 +118,8 @@ class Welcome(Message, frozen=True, kw_only=True, tag="welcome"):
     heartbeat: Age
     stamp: float
     measure: tuple[str, ...]
-    """Resources of the agent's own declaration that it is to measure: the last word."""
+    """Targets (`targets.py`) that it is to measure, as its own files declare them: the last word.
+    """
     differs: dict[str, str] = {}
     """Resources whose definitions differ between the two sides -> how."""
 
@@ -151,7 +156,7 @@ class Alive(Message, frozen=True, kw_only=True, tag="alive"):
 
 
 class Problem(Message, frozen=True, kw_only=True, tag="problem"):
-    """Parts of a report that were not taken: resource -> reason. The rest was."""
+    """Parts of a report that were not taken: target -> reason. The rest was."""
 
     refused: dict[str, str]
 

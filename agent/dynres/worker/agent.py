@@ -15,10 +15,11 @@ from dynres import __version__
 from dynres.config.model import Configuration
 from dynres.metrics import AgentMetrics, CurrentValue, on_loop
 from dynres.wire.messages import OLDEST, VERSION, Hello
+from dynres.wire.targets import instance_of, resource_of
 from dynres.worker.controllers import ControllerLink
 from dynres.worker.failures import Failures
 from dynres.worker.identity import Identity
-from dynres.worker.latest import Latest
+from dynres.worker.latest import Ended, Latest
 from dynres.worker.outcome import RunResult, RunSpec
 from dynres.worker.plan import Declaration, Plan
 from dynres.worker.reporter import Reporter
@@ -139,8 +140,28 @@ class Agent:
         probes = set(self.plan.specs)
         self.metrics.keep_only(probes)
         self._failures.keep_only(probes)
+        self._tell_untold()
         self._tick()
         return changes
+
+    def _tell_untold(self) -> None:
+        """Say of what cannot be measured here why, so that another host is asked."""
+        now = clock()
+        for name, reason in self.plan.untold.items():
+            if self.latest.probe(name) is None:
+                log.warning("%s: %s", name, reason)
+                resource = resource_of(name)
+                result = RunResult(
+                    probe=name,
+                    outcome="ok",
+                    started=now,
+                    duration=0.0,
+                    reason=reason,
+                    values={resource: None},
+                    not_here=True,
+                )
+                ended = self.latest.apply(result, (resource,))
+                self._pass_on(ended)
 
     # Running
 
@@ -189,7 +210,9 @@ class Agent:
         line = self._failures.line(result, now)
         if line is not None:
             log.log(logging.WARNING if result.failure else logging.INFO, "%s", line)
-        ended = self.latest.apply(result, asked)
+        self._pass_on(self.latest.apply(result, asked))
+
+    def _pass_on(self, ended: Ended | None) -> None:
         if ended is not None:
             for link in self.links.values():
                 link.ended(ended)
@@ -255,7 +278,8 @@ class Agent:
     def _current_values(self) -> Iterator[CurrentValue]:
         """What the metrics page shows."""
         for name, standing in self.latest.standings(clock()):
-            yield CurrentValue(name, standing.value, standing.age)
+            resource, pool = resource_of(name), instance_of(name)
+            yield CurrentValue(resource, standing.value, standing.age, pool=pool)
 
 
 def _after(result: RunResult) -> After:

@@ -1,5 +1,7 @@
-"""The agent's own table: what each resource is worth after the runs that have ended.
+"""The agent's own table: what each target is worth after the runs that have ended.
 
+A target is a resource, or one instance of a shared resource (`wire/targets.py`); a run speaks of
+resources, and what it says holds for every target of its probe that belongs to the resource.
 It decides what a failure does to a value (`on_failure`), when a value is fresh, and why there is
 none. Instants are seconds of the clock that counts suspend too; `now` is an argument.
 """
@@ -10,6 +12,7 @@ from typing import Final, Literal, NamedTuple
 
 from dynres.config.model import Resource
 from dynres.value import Value, ValueType, format_duration
+from dynres.wire.targets import resource_of
 from dynres.worker.outcome import Outcome, RunResult
 
 NOT_HERE: Final = "not here: the probe does not apply to this host"
@@ -20,7 +23,7 @@ State = Literal["fresh", "stale", "unavailable"]
 
 
 class Rule(NamedTuple):
-    """What the table needs to know of one resource; `ttl` in seconds."""
+    """What the table needs to know of one target; `ttl` in seconds."""
 
     probe: str
     type: ValueType
@@ -64,6 +67,8 @@ class Ended(NamedTuple):
     duration: float
     missed: Mapping[str, str]
     """Resource of this probe -> why an `ok` run gave it no value."""
+    not_here: bool = False
+    """Whether the probe does not apply to this host."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,7 @@ class Standing(NamedTuple):
 
 
 class Latest:
-    """The current reading of every resource that this host measures."""
+    """The current reading of every target that this host measures."""
 
     def __init__(self) -> None:
         self._rules: dict[str, Rule] = {}
@@ -124,36 +129,43 @@ class Latest:
         missed = self._missed(result, asked) if result.outcome == "ok" else {}
         if result.outcome != "skipped":
             for name in self._names[result.probe]:
-                if name in asked:
-                    self._take(name, result, missed.get(name))
+                resource = resource_of(name)
+                if resource in asked:
+                    self._take(name, result, missed.get(resource))
         ended = Ended(
-            result.probe, result.outcome, result.reason, result.started, result.duration, missed
+            probe=result.probe,
+            outcome=result.outcome,
+            reason=result.reason,
+            started=result.started,
+            duration=result.duration,
+            missed=missed,
+            not_here=result.not_here,
         )
         self._remember(result, ended)
         return ended
 
-    def resources_of(self, probe: str) -> list[str]:
-        """The resources that `probe` feeds."""
+    def targets_of(self, probe: str) -> list[str]:
+        """The targets that `probe` feeds."""
         return self._names.get(probe, [])
 
-    def reading(self, resource: str) -> Reading | None:
+    def reading(self, target: str) -> Reading | None:
         """What it is worth; None before its first run."""
-        return self._readings.get(resource)
+        return self._readings.get(target)
 
     def readings(self) -> Mapping[str, Reading]:
-        """All readings by resource."""
+        """All readings by target."""
         return self._readings
 
     def probe(self, probe: str) -> ProbeState | None:
         """How a probe has fared; None before its first run."""
         return self._probes.get(probe)
 
-    def standing(self, resource: str, now: float) -> Standing | None:
-        """How a resource stands at `now`; None for one that this host does not measure."""
-        rule = self._rules.get(resource)
+    def standing(self, target: str, now: float) -> Standing | None:
+        """How a target stands at `now`; None for one that this host does not measure."""
+        rule = self._rules.get(target)
         if rule is None:
             return None
-        reading = self._readings.get(resource)
+        reading = self._readings.get(target)
         if reading is None:
             return Standing("unavailable", None, None, NO_RUN_YET, None, fallback=False)
         age = max(0.0, now - reading.measured)
@@ -166,7 +178,7 @@ class Latest:
         return Standing("fresh", value, value, reading.reason, age, reading.fallback)
 
     def standings(self, now: float) -> Iterator[tuple[str, Standing]]:
-        """Every resource that this host measures, with how it stands."""
+        """Every target that this host measures, with how it stands."""
         for name in self._rules:
             standing = self.standing(name, now)
             if standing is not None:
@@ -178,7 +190,7 @@ class Latest:
             return {}
         refused = {value.name: value.reason for value in result.refused}
         missed = {}
-        for name in self._names[result.probe]:
+        for name in dict.fromkeys(map(resource_of, self._names[result.probe])):
             if name not in asked:
                 missed[name] = "this run was not asked for it"
             elif name in result.missed:
@@ -190,11 +202,11 @@ class Latest:
     def _take(self, name: str, result: RunResult, missed: str | None) -> None:
         started = result.started
         if result.not_here:
-            self._readings[name] = Reading(result.probe, None, started, NOT_HERE)
+            self._readings[name] = Reading(result.probe, None, started, result.reason or NOT_HERE)
         elif result.failure or missed is not None:
             self._fail(name, result, missed or result.reason or result.outcome)
         else:
-            value = result.values[name]
+            value = result.values[resource_of(name)]
             reason = SAID_SO if value is None else None
             self._readings[name] = Reading(result.probe, value, started, reason)
 

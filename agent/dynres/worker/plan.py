@@ -4,11 +4,14 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
+import msgspec
+
 from dynres.config import builtin
 from dynres.config.covers import Cover
 from dynres.config.definition import digest
-from dynres.config.model import Configuration, Probe, Resource
+from dynres.config.model import Configuration, Entry, Probe, Resource
 from dynres.config.names import AmbiguousError, Names
+from dynres.wire.targets import instance_of, resource_of, target
 from dynres.worker.latest import Rule
 from dynres.worker.outcome import RunSpec
 from dynres.worker.timetable import Cadence
@@ -16,7 +19,7 @@ from dynres.worker.timetable import Cadence
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to run and what it gives: probes and resources by name."""
+    """What to run and what it gives: probes by name, rules by target."""
 
     specs: Mapping[str, RunSpec] = field(default_factory=dict)
     cadences: Mapping[str, Cadence] = field(default_factory=dict)
@@ -24,6 +27,8 @@ class Plan:
     streams: Mapping[str, tuple[RunSpec, object]] = field(default_factory=dict)
     """Those that stay, with what makes each the probe it is."""
     rules: Mapping[str, Rule] = field(default_factory=dict)
+    untold: Mapping[str, str] = field(default_factory=dict)
+    """Targets of which these files do not say by which probe they are measured -> why."""
 
 
 class Declaration:
@@ -58,39 +63,64 @@ class Declaration:
         )
 
     def allowed(self, wanted: Set[str]) -> frozenset[str]:
-        """Of what controllers want measured, what the agent's own files declare as dynamic."""
-        return frozenset(wanted & self._dynamic.keys())
+        """Of the targets that controllers want measured, those that these files declare dynamic."""
+        return frozenset(name for name in wanted if self._declares(name))
+
+    def _declares(self, name: str) -> bool:
+        resource = self._dynamic.get(resource_of(name))
+        return resource is not None and resource.shared == (instance_of(name) is not None)
 
     def shared(self, measured: Set[str]) -> tuple[str, ...]:
-        """Which of these resources are shared."""
-        return tuple(sorted(n for n in measured if n in self._dynamic and self._dynamic[n].shared))
+        """Which of these targets are instances of shared resources, declared here."""
+        return tuple(sorted(n for n in self.allowed(measured) if instance_of(n) is not None))
 
     def plan(self, measured: Set[str]) -> Plan:
-        """The probes that give the resources `measured`, each asked for those only."""
-        fed: dict[str, list[Resource]] = {}
+        """The probes that give the targets `measured`, each asked for their resources only."""
+        wanted: dict[str, list[str | None]] = {}
+        for name in sorted(measured):
+            wanted.setdefault(resource_of(name), []).append(instance_of(name))
+        fed: dict[str, dict[str, Resource]] = {}
         probes: dict[str, Probe] = {}
         rules: dict[str, Rule] = {}
-        for name, resource in self._dynamic.items():
-            probe = self._probe_of(resource) if name in measured else None
-            if probe is not None:
-                probes[probe.name] = probe
-                fed.setdefault(probe.name, []).append(resource)
-                rules[name] = Rule.of(resource, probe.name)
-        specs = {name: self._spec(probe, fed[name]) for name, probe in probes.items()}
+        untold: dict[str, str] = {}
+        for resource in self._dynamic.values():
+            for instance in wanted.get(resource.name, ()):
+                name = target(resource.name, instance)
+                try:
+                    probe = self._probe_of(resource, instance)
+                except LookupError as error:
+                    untold[name] = str(error)
+                    rules[name] = Rule.of(resource, name)
+                    continue
+                if probe is not None:
+                    probes[probe.name] = probe
+                    fed.setdefault(probe.name, {})[resource.name] = resource
+                    rules[name] = Rule.of(resource, probe.name)
+        specs = {name: self._spec(probe, [*fed[name].values()]) for name, probe in probes.items()}
         streams = {
             name: (spec, (*_meaning(spec), spec.interval, spec.ttl))
             for name, spec in specs.items()
             if spec.probe.mode == "stream"
         }
         cadences = {name: _cadence(spec) for name, spec in specs.items() if name not in streams}
-        return Plan(specs, cadences, streams, rules)
+        return Plan(specs, cadences, streams, rules, untold)
 
-    def _probe_of(self, resource: Resource) -> Probe | None:
-        """The resource's probe, or that of the entry that covers this host."""
-        entry = self._covers[resource.name].entry_for(self.canonical)
-        if entry is not None and entry.probe is not None:
+    def _probe_of(self, resource: Resource, instance: str | None) -> Probe | None:
+        """The resource's probe, or that of the entry; LookupError: these files do not say which.
+
+        The entry is the one that covers this host, or the one that makes the instance. Its probe
+        has a name and runs of its own: it measures something else than those of other entries.
+        """
+        if instance is None:
+            entry = self._covers[resource.name].entry_for(self.canonical)
+        else:
+            entry = _entry_of(resource, instance)
+        if entry is None or entry.probe is None:
+            return self._probes.get(resource.probe or "")
+        if instance is None:
             return entry.probe
-        return self._probes.get(resource.probe or "")
+        name = target(entry.probe.name, instance)
+        return msgspec.structs.replace(entry.probe, name=name)
 
     def _spec(self, probe: Probe, resources: list[Resource]) -> RunSpec:
         agent = self.configuration.agent
@@ -107,6 +137,27 @@ class Declaration:
             trusted_owners=agent.trusted_owners,
             default_user=agent.user,
         )
+
+
+def _entry_of(resource: Resource, instance: str) -> Entry | None:
+    """The entry that makes the instance, or any other where it makes no difference.
+
+    Without hosts.yaml a group is not resolved, so an id made of its hosts is not known here: then
+    the entry without a name that has such a group is meant. LookupError: there are several.
+    """
+    for entry in resource.entries:
+        known = entry.instance or entry.name or (len(resource.entries) == 1 and resource.name)
+        if known == instance:
+            return entry
+    if not any(entry.probe for entry in resource.entries):
+        return None
+    meant = [e for e in resource.entries if e.name is None and e.location.unresolved]
+    if len(meant) == 1:
+        return meant[0]
+    raise LookupError(
+        f"this host's files do not say which entry of {resource.name} is {instance}: "
+        "give each entry a name, on both sides"
+    )
 
 
 def _cadence(spec: RunSpec) -> Cadence:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
 from dynres.wire.messages import Echo, Measured, Report, Run
+from dynres.wire.targets import instance_of, resource_of
 from dynres.worker.latest import Ended, Latest, Reading
 
 T = TypeVar("T")
@@ -33,7 +34,7 @@ class Reporter:
         self._stamp: tuple[float, float] | None = None
 
     def measure(self, names: Iterable[str]) -> None:
-        """Report these resources only: what this controller wants of this host."""
+        """Report these targets only: what this controller wants of this host."""
         wanted = frozenset(names)
         self._dirty |= wanted - (self._measure or frozenset())
         self._measure = wanted
@@ -122,12 +123,12 @@ class Reporter:
     def _believe_measured_again(self, probe: str, ended: Ended) -> None:
         for name in self._names(probe):
             told = self._draft.get(name, self._told.get(name))
-            if told is not None and told.probe == probe and name not in ended.missed:
+            if told is not None and told.probe == probe and resource_of(name) not in ended.missed:
                 self._draft[name] = told._replace(measured=ended.started)
 
     def _names(self, probe: str) -> list[str]:
-        """The resources of `probe` that this controller wants."""
-        names = self._latest.resources_of(probe)
+        """The targets of `probe` that this controller wants."""
+        names = self._latest.targets_of(probe)
         return names if self._measure is None else [n for n in names if n in self._measure]
 
     def _wanted(self, readings: Mapping[str, T]) -> list[tuple[str, T]]:
@@ -152,7 +153,8 @@ def _same(believed: Reading | None, reading: Reading) -> bool:
 
 def _measured(name: str, reading: Reading, now: float) -> Measured:
     return Measured(
-        resource=name,
+        resource=resource_of(name),
+        instance=instance_of(name),
         probe=reading.probe,
         age=max(0.0, now - reading.measured),
         value=reading.value,
@@ -169,4 +171,5 @@ def _run(ended: Ended, now: float) -> Run:
         duration=ended.duration,
         reason=ended.reason,
         missed=dict(ended.missed),
+        not_here=ended.not_here,
     )

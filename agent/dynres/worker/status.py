@@ -11,6 +11,7 @@ from typing import Any
 from dynres import __version__
 from dynres.config.faults import Fault
 from dynres.value import Value, plain_number
+from dynres.wire.targets import instance_of, resource_of
 from dynres.worker.agent import Agent, clock
 from dynres.worker.controllers import ControllerLink
 from dynres.worker.outcome import RunSpec
@@ -76,11 +77,13 @@ def _controller(link: ControllerLink) -> Document:
 def _resources(agent: Agent, now: float) -> Iterator[Document]:
     units = {r.name: r.unit for r in agent.declaration.configuration.resources}
     for name, standing in agent.latest.standings(now):
+        resource = resource_of(name)
         yield {
-            "resource": name,
+            "resource": resource,
+            "instance": instance_of(name),
             "value": _plain(standing.value),
             "last": _plain(standing.last),
-            "unit": units.get(name),
+            "unit": units.get(resource),
             "state": standing.state,
             "reason": standing.reason,
             "age": standing.age,
