@@ -1,6 +1,6 @@
 """`python -m dynres` is the `dynres` command."""
 
-from dynres.cli.main import main
+from dynres.cli.start import main
 
 if __name__ == "__main__":
     main()
