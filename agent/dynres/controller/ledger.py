@@ -8,6 +8,7 @@ the tables of leases, overrides and closed hosts; a start reads those tables and
 import contextlib
 import logging
 import os
+import shutil
 import sqlite3
 import threading
 import time
@@ -39,7 +40,10 @@ FOLD_AFTER: Final = 2000
 PRUNE_ROWS: Final = 500
 PRUNE_EVERY: Final = 60.0
 """Seconds between two looks for history that is too old."""
-CHECKPOINT_PAGES: Final = 2000
+CHECKPOINT_PAGES: Final = 1000
+"""Pages of the write-ahead log (4 MB), after which it is copied into the file and begun again."""
+ROOM: Final = 64 << 20
+"""Free bytes on the disk below which the log's room is not taken in advance."""
 SMALL: Final = 64 << 20
 """Bytes up to which a file is checked wholly at a start."""
 
@@ -87,6 +91,7 @@ class SqliteLedger:
                 self._db = self._connect()
                 opened.callback(self._db.close)
                 self._prepare()
+                self._take_room()
             except OSError as error:
                 raise LedgerUnwritableError(f"{self.path}: {error.strerror}") from error
             except sqlite3.Error as error:
@@ -119,6 +124,22 @@ class SqliteLedger:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+    def _take_room(self) -> None:
+        """Let the log have its full size at once: a sync is dearer for a file that grows.
+
+        A transaction larger than the cache is written to the log before it is rolled back.
+        """
+        if shutil.disk_usage(self.path.parent).free < ROOM:
+            return
+        execute = self._db.execute
+        with contextlib.suppress(sqlite3.Error):
+            execute("PRAGMA cache_size = 10")
+            execute("BEGIN IMMEDIATE")
+            execute("CREATE TABLE room (filler)")
+            execute("INSERT INTO room VALUES (zeroblob(?))", (CHECKPOINT_PAGES * 4096,))
+        self._recover()
+        execute("PRAGMA cache_size = -8000")
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[None]:
