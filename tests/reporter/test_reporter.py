@@ -3,6 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dynres.wire.codec import encode, from_agent
+from dynres.wire.targets import resource_of, target
 from dynres.worker.latest import Latest, Rule
 from dynres.worker.outcome import RunResult
 from dynres.worker.reporter import PENDING, Reporter
@@ -12,8 +13,11 @@ RULES = {
     "b": Rule("p", "numeric", None, 30.0, "unavailable", None),
     "c": Rule("p", "numeric", None, 30.0, "literal", 5.0),
     "d": Rule("q", "string", None, 30.0, "keep", None),
+    "e/one": Rule("r", "numeric", None, 30.0, "keep", None),
+    "e/two": Rule("r", "numeric", None, 30.0, "keep", None),
+    "e/odd": Rule("e/odd", "numeric", None, 30.0, "unavailable", None),
 }
-ASKED = {"p": ("a", "b", "c"), "q": ("d",)}
+ASKED = {"p": ("a", "b", "c"), "q": ("d",), "r": ("e",), "e/odd": ("e",)}
 
 
 class Agent:
@@ -54,14 +58,16 @@ class Controller:
         self.seq = report.seq
         if report.full:
             self.values = {}
-        named = {m.resource for m in report.values}
+        named = {target(m.resource, m.instance) for m in report.values}
         for run in report.runs:
             if run.outcome == "ok":
                 for name, (probe, value, _, reason, fallback) in self.values.items():
-                    if probe == run.probe and name not in run.missed and name not in named:
+                    missed = resource_of(name) in run.missed
+                    if probe == run.probe and not missed and name not in named:
                         self.values[name] = (probe, value, now - run.age, reason, fallback)
         for m in report.values:
-            self.values[m.resource] = (m.probe, m.value, now - m.age, m.reason, m.fallback)
+            name = target(m.resource, m.instance)
+            self.values[name] = (m.probe, m.value, now - m.age, m.reason, m.fallback)
 
 
 def value_of(report):
@@ -225,6 +231,32 @@ def test_what_a_controller_newly_wants_is_sent_although_it_did_not_change(agent)
     assert value_of(agent.report(106.0)) == {"b": 2.0}
 
 
+def test_one_run_tells_of_every_instance_that_its_probe_serves(agent):
+    agent.run(100.0, "r", values={"e": 4.0})
+    report = agent.report(101.0)
+    told = {(m.resource, m.instance, m.value) for m in report.values}
+    assert told == {("e", "one", 4.0), ("e", "two", 4.0)}
+    agent.run(110.0, "r", values={"e": 4.0})
+    again = agent.report(111.0)
+    assert (again.values, [run.probe for run in again.runs]) == ((), ["r"])
+
+
+def test_two_instances_have_values_of_their_own_where_their_probes_differ(agent):
+    agent.run(100.0, "r", values={"e": 4.0})
+    agent.run(100.0, "e/odd", values={"e": 9.0})
+    agent.reporter.measure({"e/one", "e/odd"})
+    report = agent.report(101.0)
+    told = {(m.instance, m.probe, m.value) for m in report.values}
+    assert told == {("one", "r", 4.0), ("odd", "e/odd", 9.0)}
+
+
+def test_a_run_says_that_its_probe_does_not_apply_here(agent):
+    agent.run(100.0, "r", not_here=True, values={"e": None})
+    report = agent.report(101.0)
+    assert [run.not_here for run in report.runs] == [True]
+    assert {m.value for m in report.values} == {None}
+
+
 EVENTS = st.lists(
     st.one_of(
         st.tuples(
@@ -235,13 +267,17 @@ EVENTS = st.lists(
         ),
         st.tuples(st.just("q"), st.dictionaries(st.just("d"), st.sampled_from(["x", "y", None]))),
         st.tuples(
-            st.sampled_from(["fail p", "fail q"]),
+            st.sampled_from(["r", "e/odd"]),
+            st.dictionaries(st.just("e"), st.sampled_from([1.0, 2.0, None])),
+        ),
+        st.tuples(
+            st.sampled_from(["fail p", "fail q", "fail r"]),
             st.sampled_from(["failed", "timeout", "skipped", "cancelled"]),
         ),
         st.tuples(st.just("not here"), st.just(None)),
         st.tuples(st.just("report"), st.booleans()),
         st.tuples(st.just("all"), st.just(None)),
-        st.tuples(st.just("want"), st.sets(st.sampled_from("abcd"))),
+        st.tuples(st.just("want"), st.sets(st.sampled_from([*RULES]))),
     ),
     max_size=50,
 )
@@ -256,7 +292,7 @@ def test_after_every_report_the_controller_believes_exactly_what_the_agent_knows
         now += 1.0
         if kind in ASKED:
             agent.run(now, kind, values=what)
-        elif kind in {"fail p", "fail q"}:
+        elif kind.startswith("fail"):
             agent.run(now, kind[-1], outcome=what)
         elif kind == "not here":
             agent.run(now, "p", not_here=True)

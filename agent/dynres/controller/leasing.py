@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Final
 
 from dynres.controller.answers import RefusedError
-from dynres.controller.changes import Event
 from dynres.controller.core import Core
 from dynres.controller.feed import Feed
 from dynres.controller.lease import Answer, Ask, PoolsError
@@ -82,7 +81,6 @@ class Leasing:
         self.operating = Operating(core, self._settling, instant, count)
         self._layout = core.distribution
         self._hosts = core.distribution.hosts
-        self._reporters: dict[tuple[str, str], str | None] = {}
 
     @property
     def fault(self) -> str | None:
@@ -333,7 +331,10 @@ class Leasing:
         at = self._instant()
         self._settling.follow(self._pools.tick(at))
         self.operating.tick(at)
-        self._note_reporters()
+        events = self._core.events
+        if events:
+            self._settling.record(list(events))
+            events.clear()
         if at.clock - self._beaten >= BEAT:
             self._beaten = at.clock
             for parked in self._parking:
@@ -378,19 +379,6 @@ class Leasing:
         self._settling.record(changes)
         self._settling.follow(more)
         return said
-
-    def _note_reporters(self) -> None:
-        """Changes of reporter are part of the history."""
-        events = []
-        for shared in self._core.shared:
-            instance = shared.instance
-            key = (instance.resource, instance.id)
-            known = self._reporters.get(key, shared.reporter)
-            if known != shared.reporter:
-                detail = f"instead of {known}" if known else None
-                events.append(Event("reporter", None, None, *key, shared.reporter, None, detail))
-            self._reporters[key] = shared.reporter
-        self._settling.record(events)
 
     def leases(self) -> ToldLeases:
         """Every lease, for the feed."""

@@ -42,6 +42,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Resource -> declared type, for those that this host must report."""
     several: bool = False
     """Whether the probe is declared to feed more resources than one, here or elsewhere."""
+    amounts: frozenset[str] = frozenset()
+    """The resources of which jobs can hold amounts."""
     units: dict[str, str] = {}
     """Resource -> unit, for those that have one."""
     shared: bool = False

@@ -127,6 +127,7 @@ class Declaration:
         return RunSpec(
             probe=probe,
             resources={r.name: r.type for r in resources},
+            amounts=frozenset(r.name for r in resources if r.leasable),
             units={r.name: r.unit for r in resources if r.unit is not None},
             shared=any(r.shared for r in resources),
             interval=min(r.interval for r in resources if r.interval is not None),
@@ -179,7 +180,7 @@ def _meaning(spec: RunSpec) -> tuple[object, ...]:
         for name in probe.__struct_fields__
         if name not in {"place", "retry", "recheck"}
     )
-    own = (spec.resources, spec.several, spec.units, spec.shared, spec.host)
+    own = (spec.resources, spec.several, spec.units, spec.amounts, spec.shared, spec.host)
     rest = (*own, spec.path, spec.trusted_owners, spec.default_user)
     return (*what, *rest)
 

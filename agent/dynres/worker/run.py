@@ -13,6 +13,7 @@ import msgspec
 from dynres.config.model import AgentSettings
 from dynres.worker.accounts import Account, AccountError, Accounts
 from dynres.worker.command import ended, judged, parsed_output, request, verdict
+from dynres.worker.holdable import held_to_amounts
 from dynres.worker.launch import LaunchRequest
 from dynres.worker.launcher_client import Hear, LauncherClient
 from dynres.worker.outcome import STDERR_TAIL, Outcome, RunResult, RunSpec
@@ -58,7 +59,7 @@ class Runner:
 
     async def run(self, spec: RunSpec, *, keep_stdout: bool = False) -> RunResult:
         """One run to its end; never raises for what the probe does."""
-        result = await self._fly(spec, self._dispatch)
+        result = held_to_amounts(await self._fly(spec, self._dispatch), spec)
         return result if keep_stdout else msgspec.structs.replace(result, stdout="")
 
     async def stream(self, spec: RunSpec, hears: Hears) -> RunResult:
@@ -93,6 +94,12 @@ class Runner:
         if flight.cancelled and result.outcome != "ok":
             return _ended(spec, "cancelled", _CUT, started)
         return result
+
+    async def account(self, spec: RunSpec) -> Account:
+        """The user that a run is made as. Raises AccountError; waits as long as the system does."""
+        if spec.probe.command:
+            return (await self._run_as(spec))[1]
+        return await self._accounts.find(None)
 
     def tell(self, probe: str, text: bytes) -> None:
         """Write to the stdin of a stream."""

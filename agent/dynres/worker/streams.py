@@ -11,6 +11,7 @@ import msgspec
 
 from dynres.value import format_duration
 from dynres.worker.command import asked_of
+from dynres.worker.holdable import held_to_amounts
 from dynres.worker.load_sensor_format import QUIT, REQUEST
 from dynres.worker.outcome import Outcome, RunResult, RunSpec
 from dynres.worker.records import Batch, Records
@@ -243,7 +244,7 @@ class Stream:
     def _result(self, batch: Batch, measured: float, now: float) -> RunResult:
         outcome: Outcome = "ok" if batch.values else "bad_output"
         reasons = (f"{name}: {why}" for name, why in batch.missed.items())
-        return RunResult(
+        result = RunResult(
             probe=self._name,
             outcome=outcome,
             reason=None if batch.values else next(reasons),
@@ -253,6 +254,7 @@ class Stream:
             missed=batch.missed if batch.values else {},
             refused=batch.refused,
         )
+        return held_to_amounts(result, self._spec)
 
     def _new_records(self) -> Records:
         probe = self._spec.probe
