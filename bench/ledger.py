@@ -6,7 +6,7 @@ Each operation is a whole one: decision of the pools, commit of the ledger, conf
 The floor is what no ledger can avoid: in the same round, on the same disk, a dict of leases whose
 every change is appended to a file as one line of 128 bytes, with one fdatasync for each operation
 or for each group. Leases are released 50 acquires after they were taken. In
-"groups" 64 requests wait together.
+"groups" 64 requests wait together, and the next 64 are decided meanwhile.
 """
 
 import json
@@ -88,15 +88,22 @@ def floor(folder: Path, count: int, together: int) -> float:
 
 
 class Driver:
-    """Decides `together` requests, waits until all are durable, confirms them, goes on."""
+    """Decides `together` requests and hands them to the ledger; confirms them when durable.
+
+    With groups, the next one is decided while the disk works on the one before, as a server's
+    loop does.
+    """
 
     def __init__(self, ledger: SqliteLedger, together: int) -> None:
         self.pools = pools()
         self.ledger = ledger
         self.together = together
+        self.ahead = 1 if together == 1 else 2
         self.settled: deque[Proposal] = deque()
         self.wanted = 0
         self.woken = threading.Semaphore(0)
+        self.held: deque[str] = deque()
+        self.at = Instant(1.0, time.time())
 
     def submit(self, proposal: Proposal) -> None:
         def done(error: LedgerError | None) -> None:
@@ -108,30 +115,41 @@ class Driver:
 
     def hand_over(self, settle: Callable[[], None]) -> None:
         settle()
-        if len(self.settled) >= self.wanted:
-            self.woken.release()
+        self.woken.release()
+
+    def decide(self, start: int, stop: int) -> None:
+        core, at, held = self.pools, self.at, self.held
+        for n in range(start, stop):
+            if len(held) > LAG and n % 2:
+                self.submit(core.release_job("local", held.popleft()))
+            else:
+                needs, seats = (Need("iris", Decimal(2)),), (Seat(f"h{n % 100}"),)
+                self.submit(
+                    core.acquire(Ask(job=str(n), needs=needs, seats=seats, request="r"), at)
+                )
+
+    def confirm(self, count: int) -> None:
+        """Wait for the next so many to be durable: they become so in the order of submission."""
+        while len(self.settled) < count:
+            self.woken.acquire()
+        for _ in range(count):
+            proposal = self.settled.popleft()
+            self.pools.confirm(proposal, self.at)
+            if proposal.taken:
+                self.held.append(proposal.taken[0].lease.job)
 
     def run(self, count: int) -> float:
         """Operations per second."""
         begun = time.perf_counter()
-        held: deque[str] = deque()
-        core, at = self.pools, Instant(1.0, time.time())
+        groups: deque[int] = deque()
         for start in range(0, count, self.together):
             stop = min(start + self.together, count)
-            self.wanted = stop - start
-            for n in range(start, stop):
-                if len(held) > LAG and n % 2:
-                    self.submit(core.release_job("local", held.popleft()))
-                else:
-                    needs, seats = (Need("iris", Decimal(2)),), (Seat(f"h{n % 100}"),)
-                    ask = Ask(job=str(n), needs=needs, seats=seats, request="r")
-                    self.submit(core.acquire(ask, at))
-            self.woken.acquire()
-            for proposal in self.settled:
-                core.confirm(proposal, at)
-                if proposal.taken:
-                    held.append(proposal.taken[0].lease.job)
-            self.settled.clear()
+            self.decide(start, stop)
+            groups.append(stop - start)
+            if len(groups) == self.ahead:
+                self.confirm(groups.popleft())
+        for group in groups:
+            self.confirm(group)
         return count / (time.perf_counter() - begun)
 
 
