@@ -12,7 +12,15 @@ if TYPE_CHECKING:
 TIMEOUT: Final = 30.0
 """Seconds for an answer, which may be the table of a large cluster. That no controller is there
 is found out by the connection, in 2.5 s, so that it is said within 5."""
-_USAGE: Final = frozenset({"usage", "config", "requirement"})
+CODES: Final = {
+    "usage": Exit.USAGE,
+    "config": Exit.USAGE,
+    "requirement": Exit.USAGE,
+    "request_reused": Exit.USAGE,
+    "not_owner": Exit.NOT_ALLOWED,
+    "not_allowed": Exit.NOT_ALLOWED,
+}
+"""Exit codes of what a controller refuses; of everything else: 1."""
 
 
 @contextmanager
@@ -34,6 +42,6 @@ def asking(endpoints: tuple[str, ...]) -> Iterator["Client"]:
         raise CommandError(
             str(error),
             code=error.code,
-            exit_code=Exit.USAGE if error.code in _USAGE else Exit.FAILED,
+            exit_code=CODES.get(error.code, Exit.FAILED),
             faults=error.faults,
         ) from error

@@ -19,13 +19,26 @@ VERBS: Final = {
     "check": ("check", "Validate a folder and say what it means, in words."),
     "resolve": ("resolve", "What is declared, resolved for every host."),
     "schema": ("check", "JSON Schema of a configuration file, for editors."),
-    "probe": ("probe_verbs", "Probes of a folder: `probe list`."),
+    "probe": ("probe_verbs", "Probes of a folder: `probe list`, `probe test NAME`."),
     "status": ("status", "The local agent and each of its probes."),
+    "doctor": ("doctor", "What keeps the agent of this machine from working well, and what to do."),
     "hosts": ("hosts", "Hosts, their agents and how their files compare."),
     "values": ("values", "The table: host, resource, value, state, age and source."),
     "watch": ("watch", "A snapshot and then each change, as JSON lines."),
     "pools": ("pools", "What can be leased, and how much of it is free."),
     "explain": ("hosts", "All about one value on one host, in sentences."),
+    "leases": ("records", "Who holds what."),
+    "history": ("records", "What has happened to pools, jobs and hosts."),
+    "run": ("run", "Run a command with amounts: waits its turn, renews, releases."),
+    "acquire": ("leasing", "Take amounts for a job: all of them, or none."),
+    "release": ("leasing", "Give amounts back."),
+    "renew": ("leasing", "Give leases their full ttl again."),
+    "suspend": ("leasing", "Give back what a suspended job can spare."),
+    "resume": ("leasing", "Take it again."),
+    "reconcile": ("leasing", "Release what jobs hold that are no more."),
+    "set": ("operators", "Let a value count, whatever is measured."),
+    "unset": ("operators", "Let the declared or measured value count again."),
+    "host": ("operators", "Close hosts to new work, open or forget them."),
     "completion": ("completion", "Completion script for bash, zsh or fish."),
 }
 """Verb -> its module in this package (which names the command as the verb is), and its summary."""
@@ -43,7 +56,7 @@ class Verbs(click.Group):
         if cmd_name not in VERBS:
             return None
         module = import_module(f"dynres.cli.{VERBS[cmd_name][0]}")
-        command = getattr(module, cmd_name)
+        command = getattr(module, f"{cmd_name}_" if cmd_name == "set" else cmd_name)
         if not isinstance(command, click.Command):
             raise TypeError(f"{module.__name__}.{cmd_name} is no command")
         return command

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 DEFAULT_CONFIG: Final = "/etc/dynres"
 DEFAULT_CONTROLLER: Final = "tcp://127.0.0.1:5751"
 
-_COMMA_OUTSIDE = re.compile(r",(?![^\[\]]*\])")
+COMMA_OUTSIDE = re.compile(r",(?![^\[\]]*\])")
 """A comma between terms: `h1,node[1-4,9]` has two."""
 
 Decorated = Callable[..., Any]
@@ -116,7 +116,7 @@ def host_names(sets: tuple[str, ...]) -> tuple[str, ...]:
     from dynres.config.hosts import TermError, expand
 
     names: dict[str, None] = {}
-    for term in (term for given in sets for term in _COMMA_OUTSIDE.split(given)):
+    for term in (term for given in sets for term in COMMA_OUTSIDE.split(given)):
         if term.startswith("@"):  # the controller knows its groups
             names[term] = None
             continue
