@@ -174,12 +174,13 @@ class Client(LeaseVerbs):
         raise UnreachableError("unreachable", f"no controller has told of its feed at {where}")
 
     def reload(self, *, timeout: float = RELOAD_TIMEOUT) -> tuple[str, ...]:
-        """Let the controller read its files again; its warnings.
+        """Let the controller read its files again; its warnings, and what became of leases.
 
         Raises RequestRefusedError with the faults where the files are refused: then the last good
         configuration stays in force.
         """
-        return self._ask(AskReload(), Reloaded, timeout).warnings
+        answer = self._ask(AskReload(), Reloaded, timeout)
+        return (*answer.warnings, *answer.moved)
 
     def batch(self, *, timeout: float | None = None) -> Batch:
         """Many requests in flight on a connection of their own; `timeout` without any answer."""

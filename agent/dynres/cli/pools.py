@@ -72,22 +72,53 @@ def pools_table(view: PoolsView) -> Table:
     return Table(COLUMNS, [pool_row(pool) for pool in view.pools], _RIGHT)
 
 
+HOLDER_COLUMNS = ("RESOURCE", "INSTANCE", "JOB", "OWNER", "AMOUNT", "HOST", "SINCE", "STATE")
+
+
+def holder_rows(view: PoolsView) -> Table:
+    """Who holds of each pool, and who waits for it."""
+    rows: list[Row] = []
+    for pool in view.pools:
+        named = (Cell(pool.resource, "bold"), Cell(pool.instance))
+        for holder in pool.holders or ():
+            ends = f"until {holder.expires}" if holder.expires else "held"
+            who = (Cell(holder.job), Cell(holder.owner), Cell(amount_text(holder.amount)))
+            rows.append((*named, *who, Cell(holder.host), Cell(holder.since), Cell(ends, "green")))
+        for waiter in pool.waiting:
+            who = (Cell(waiter.job), Cell(waiter.owner), Cell(amount_text(waiter.amount)))
+            since = f"waits for {age_text(waiter.for_)}"
+            rows.append((*named, *who, Cell(NONE), Cell(NONE), Cell(since, "yellow")))
+    return Table(HOLDER_COLUMNS, rows, frozenset({"AMOUNT"}))
+
+
 @click.command()
+@click.option("--holders", is_flag=True, help="Also who holds of each, and who waits.")
+@click.option("--watch", is_flag=True, help="Stay, and show changes.")
 @controller_option
 @json_option
-def pools(controller: tuple[str, ...], as_json: bool) -> None:
+def pools(holders: bool, watch: bool, controller: tuple[str, ...], as_json: bool) -> None:
     """Show every instance that can be leased: shared pools, and consumable per-host ones.
 
     USE shows leased as #, otherwise not free as +, free as a point.
 
     \b
     Example:
-      dynres pools
+      dynres pools --holders
+      dynres pools --watch
       dynres pools --json | jq '.pools[] | {resource, free}'
     """
+    if watch and as_json:
+        raise click.UsageError("--watch is for people; `dynres watch` gives JSON lines.")
     with asking(controller) as client:
-        view = client.pools()
+        if watch:
+            from dynres.cli.watching import watch_pools
+
+            watch_pools(lambda: client.pools(holders=holders))
+        view = client.pools(holders=holders)
     if as_json:
         output.document(to_builtins(view))
-    else:
-        show(pools_table(view))
+        return
+    show(pools_table(view))
+    if holders and (held := holder_rows(view)).rows:
+        output.say()
+        show(held)

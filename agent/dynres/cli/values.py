@@ -51,11 +51,16 @@ def values_table(view: ValuesView) -> Table:
 
 @click.command()
 @click.option("--resource", metavar="R", multiple=True, help="Only this resource; repeatable.")
+@click.option("--watch", is_flag=True, help="Stay, and show changes; pools with bars below.")
 @hosts_argument
 @controller_option
 @json_option
 def values(
-    resource: tuple[str, ...], hosts: tuple[str, ...], controller: tuple[str, ...], as_json: bool
+    resource: tuple[str, ...],
+    watch: bool,
+    hosts: tuple[str, ...],
+    controller: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Show the table: every resource of every HOST (host sets; default: all hosts).
 
@@ -67,8 +72,14 @@ def values(
       dynres values "node[001-004]" --resource scratch_free
       dynres values --json | jq .hosts.host1.values
     """
+    if watch and as_json:
+        raise click.UsageError("--watch is for people; `dynres watch` gives JSON lines.")
     names = host_names(hosts)
     with asking(controller) as client:
+        if watch:
+            from dynres.cli.watching import watch_values
+
+            watch_values(lambda: (client.values(names, resource), client.pools()))
         view = client.values(names, resource)
     if as_json:
         output.document(to_builtins(view))

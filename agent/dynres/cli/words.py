@@ -50,6 +50,8 @@ def source_text(source: Source, host: str | None = None) -> str:
         words = [source.kind.replace("probe", ""), "probe", source.probe or "?"]
         there = source.reporter and source.reporter != host
         return " ".join(filter(None, words)) + (f" on {source.reporter}" if there else "")
+    if source.kind == "override" and source.who:
+        return f"override by {source.who}: {source.why}"
     return f"{source.kind} {source.place}" if source.place else source.kind
 
 

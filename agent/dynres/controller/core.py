@@ -134,7 +134,7 @@ class Core:
         """Let operators' values count in the table, and no others."""
         self.table.overrule(
             {
-                (resource, host): Laid(s.override.value, f"set by {s.override.who}")
+                (resource, host): Laid(s.override.value, s.reason)
                 for resource, host, s in self.operators.of_hosts()
             }
         )

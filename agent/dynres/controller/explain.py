@@ -12,6 +12,8 @@ from dynres.controller.distribution import Instance
 from dynres.value import format_duration, format_number, format_value
 from dynres.wire.views import Explanation, PoolView, ValueView
 
+SHOWN = 10
+"""Holders and waiters that are named."""
 _ORDERS = {
     "decreasing": "more is freer",
     "increasing": "more is busier",
@@ -58,6 +60,11 @@ def _source(value: ValueView | None) -> Iterator[str]:
         measured = f", measured by probe {source.probe}" if source.probe else ""
         on = f" on {source.reporter}{age}" if source.reporter else ""
         yield f"It is a shared amount or value, declared at {source.place}{measured}{on}."
+    elif source.kind == "override":
+        until = f", until {source.until}" if source.until else ""
+        yield f"{source.who} has set it at {source.since}{until}: {source.why}."
+        if value.reported is not None:
+            yield f"What was declared or measured is {format_value(value.reported)}."
     elif source.kind == "on_failure":
         yield f"Probe {source.probe} failed on {source.reporter}{age}; on_failure gives the value."
     elif age:
@@ -70,11 +77,14 @@ def _host(core: Core, answers: Answers, host: str) -> str:
     detail = answers.detail(host)
     session = core.registry.session(host)
     if detail.agent is None or session is None:
-        return f"No agent has registered for {host} yet."
+        closed = f" It is closed: {detail.why_closed}." if detail.closed else ""
+        return f"No agent has registered for {host} yet.{closed}"
     text = (
         f"{host} is {detail.state}: agent {detail.agent.version} at {session.address}, running for "
         f"{format_duration(round(detail.agent.uptime))}"
     )
+    if detail.closed:
+        text += f"; it is closed: {detail.why_closed}"
     if session.refused:
         return f"{text}; it goes on with an older configuration: {session.refused}."
     if session.differs:
@@ -134,7 +144,9 @@ def _instance(core: Core, answers: Answers, host: str, resource: Resource) -> It
     if resource.shared:
         yield f"Instance {instance.id} serves {len(members)} hosts: {fold(members)}."
     if resource.leasable:
-        yield _amounts(answers.pool(resource, instance))
+        pool = answers.pool(resource, instance, holders=True)
+        yield _amounts(pool)
+        yield from _holders(pool)
     if resource.shared and instance.dynamic:
         yield _reporter(core, instance)
 
@@ -147,6 +159,24 @@ def _amounts(pool: PoolView) -> str:
         f"Of a capacity of {text(pool.capacity)}, {text(pool.reserve)} are reserved, "
         f"{text(pool.leased)} leased and {text(pool.free)} free."
     )
+
+
+def _holders(pool: PoolView) -> Iterator[str]:
+    """Who holds of a pool, the newest left out where they are many; and who waits for it."""
+    holders = pool.holders or ()
+    for holder in holders[:SHOWN]:
+        ends = f", until {holder.expires}" if holder.expires else ""
+        yield (
+            f"Job {holder.job} of {holder.owner} holds {holder.amount:f} for {holder.host} since "
+            f"{holder.since}{ends} (lease {holder.lease})."
+        )
+    if len(holders) > SHOWN:
+        yield f"{len(holders) - SHOWN} more leases: dynres pools --holders."
+    for waiter in pool.waiting[:SHOWN]:
+        since = format_duration(round(waiter.for_, 1))
+        yield f"Job {waiter.job} of {waiter.owner} waits for {waiter.amount:f}, for {since} now."
+    if pool.overcommitted:
+        yield "More is held than there is: nothing is granted until it fits."
 
 
 def _reporter(core: Core, instance: Instance) -> str:

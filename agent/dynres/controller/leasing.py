@@ -17,15 +17,15 @@ from dynres.controller.lease_answers import (
     acquire_view,
     expires_at,
     lease_view,
-    shortage_views,
     told,
 )
 from dynres.controller.ledger_base import Ledger, LedgerError, LedgerFencedError
 from dynres.controller.operating import Operating
-from dynres.controller.parking import Guest, Parked, Parking, Reply
+from dynres.controller.parking import Reply
 from dynres.controller.pool import Held
 from dynres.controller.proposal import Instant, Proposal
 from dynres.controller.settling import Settling
+from dynres.controller.turns import Turns
 from dynres.wire.lease_views import AcquireView, ReleaseView, RenewedLease, RenewView
 from dynres.wire.leasing import (
     Acquire,
@@ -39,12 +39,9 @@ from dynres.wire.leasing import (
     Renewed,
     Resume,
     Suspend,
-    Waiting,
 )
 from dynres.wire.requests import Failure
 
-BEAT: Final = 1.0
-"""Seconds between two signs to a client that waits."""
 GATHER: Final = 0.05
 """Seconds in which measurements gather before waiters are looked after."""
 log = logging.getLogger("dynres.controller")
@@ -71,13 +68,12 @@ class Leasing:
         self._count = count
         self._fenced = fenced
         self._loop = asyncio.get_running_loop()
-        self._parking = Parking()
         self._gathering = False
-        self._beaten = instant().clock
         self.feed: Feed | None = None
         self._settling = Settling(
             core, ledger, instant, follow=self._follow, told=self._told, failed=self._failed
         )
+        self._turns = Turns(core.pools, self._settling, instant, count)
         self.operating = Operating(core, self._settling, instant, count)
         self._layout = core.distribution
         self._hosts = core.distribution.hosts
@@ -139,14 +135,7 @@ class Leasing:
             return
         waiter = proposal.waiter
         if waiter is not None and waiter.by is not proposal:
-            guest = self._parking.admit(waiter, reply, at.clock)
-            parked = self._parking.get(waiter)
-            if parked is not None:
-                over = self._loop.call_later(
-                    request.wait or 0.0, self._time_over, parked, guest, request
-                )
-                guest.cancel = over.cancel
-                self._beat(parked, guest, at)
+            self._turns.admit(waiter, reply, request.wait or 0.0)
         self._settle(request, reply, proposal)
 
     def _settle(
@@ -163,7 +152,7 @@ class Leasing:
                 self._answer(request, reply, _failure(error))
             elif proposal.answer is not None:
                 self._answer(request, reply, Acquired(view=self._view(proposal.answer)))
-                self._tell_guests(proposal)
+                self._turns.tell(proposal)
             else:
                 leases = tuple(lease_view(h, self._instant()) for h, _ in proposal.updated)
                 view = ReleaseView(released=leases)
@@ -248,81 +237,12 @@ class Leasing:
             return
         self._settle(request, reply, proposal)
 
-    # waiting
-
-    def _beat(self, parked: Parked, guest: Guest, at: Instant) -> bool:
-        waiter = parked.waiter
-        ask = waiter.ask
-        lacks = shortage_views(self._pools.shortages(waiter, at))
-        view = AcquireView(answer="wait", owner=ask.owner, job=ask.job, leases=(), shortages=lacks)
-        return guest.reply(Waiting(view=view, since=at.clock - parked.since))
-
-    def _time_over(self, parked: Parked, guest: Guest, request: Acquire) -> None:
-        if parked.waiter.by is not None:
-            guest.over = True
-            return
-        at = self._instant()
-        lacks = self._pools.shortages(parked.waiter, at)
-        answer = Answer("wait", request.owner, request.job, (), lacks)
-        self._answer(request, guest.reply, Acquired(view=self._view(answer)))
-        self._dismiss(parked, guest, at)
-
-    def _dismiss(self, parked: Parked, guest: Guest, at: Instant) -> None:
-        if self._parking.dismiss(parked, guest):
-            self._parking.end(parked)
-            self._settling.follow(self._pools.leave(parked.waiter, at))
-
     def _follow(self, proposal: Proposal) -> None:
-        """A decision that nobody has asked for just now."""
-        waiter = proposal.waiter
-        if waiter is None:
-            self._settling.settle(proposal, lambda error: self._expired(proposal, error))
-            return
-        at = self._instant()
-        parked = self._parking.get(waiter)
-        if parked is not None and not self._present(parked, at):
-            self._pools.rollback(proposal)
-            self._parking.end(parked)
-            self._settling.follow(self._pools.leave(waiter, at))
-            return
-        self._settling.settle(proposal, lambda error: self._its_turn(proposal, error))
-
-    def _present(self, parked: Parked, at: Instant) -> bool:
-        """Whether anybody still waits for it: nothing is granted to those who are gone."""
-        for guest in list(parked.guests):
-            if not self._beat(parked, guest, at):
-                self._parking.dismiss(parked, guest)
-        return bool(parked.guests)
-
-    def _expired(self, proposal: Proposal, error: LedgerError | None) -> None:
-        if error is None:
-            for held in proposal.ended:
-                lease = held.lease
-                log.info("lease %s of job %s expired: released", lease.id, lease.job)
-
-    def _its_turn(self, proposal: Proposal, error: LedgerError | None) -> None:
-        parked = self._parking.get(proposal.waiter)
-        if error is None:
-            self._tell_guests(proposal)
-        elif parked is not None:
-            at = self._instant()
-            for guest in [guest for guest in parked.guests if guest.over]:
-                guest.reply(_failure(error))
-                self._dismiss(parked, guest, at)
-
-    def _tell_guests(self, proposal: Proposal) -> None:
-        """The clients that waited for this decision have their answer."""
-        parked = self._parking.get(proposal.waiter)
-        if parked is None:
-            return
-        fault, answer = proposal.error, proposal.answer
-        for guest in self._parking.end(parked):
-            if fault is not None:
-                self._count("acquire", fault.code)
-                guest.reply(Failure(code=fault.code, message=fault.message))
-            elif answer is not None:
-                self._count("acquire", answer.answer)
-                guest.reply(Acquired(view=self._view(answer)))
+        """A decision that nobody has asked for just now: a waiter's, or the end of a lease."""
+        if proposal.waiter is not None:
+            self._turns.serve(proposal)
+        else:
+            self._settling.settle(proposal, lambda error: _expired(proposal, error))
 
     # what happens around
 
@@ -335,16 +255,11 @@ class Leasing:
         if events:
             self._settling.record(list(events))
             events.clear()
-        if at.clock - self._beaten >= BEAT:
-            self._beaten = at.clock
-            for parked in self._parking:
-                for guest in list(parked.guests):
-                    if not self._beat(parked, guest, at) and parked.waiter.by is None:
-                        self._dismiss(parked, guest, at)
+        self._turns.tick(at)
 
     def measured(self) -> None:
         """Something was measured, which may be what somebody waits for."""
-        if len(self._parking) and not self._gathering:
+        if len(self._turns) and not self._gathering:
             self._gathering = True
             self._loop.call_later(GATHER, self._gathered)
 
@@ -393,6 +308,12 @@ class Leasing:
         self._warn(str(error))
         if isinstance(error, LedgerFencedError):
             self._fenced(error)
+
+
+def _expired(proposal: Proposal, error: LedgerError | None) -> None:
+    if error is None:
+        for held in proposal.ended:
+            log.info("lease %s of job %s expired: released", held.lease.id, held.lease.job)
 
 
 def _failure(error: LedgerError) -> Failure:

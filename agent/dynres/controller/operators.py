@@ -39,6 +39,11 @@ class Standing:
         self.since = since
         self.ends = ends
 
+    @property
+    def reason(self) -> str:
+        """Who and why, in a few words."""
+        return f"set by {self.override.who}: {self.override.reason}"
+
 
 class Operators:
     """Overrides by key, and closed hosts; `apply` what has become durable."""

@@ -38,11 +38,6 @@ def free_number(numbers: Amounts) -> float | None:
     return None if numbers.free is None else float(numbers.free)
 
 
-def why(standing: Standing) -> str:
-    """An override in a few words."""
-    return f"set by {standing.override.who}: {standing.override.reason}"
-
-
 def override_source(standing: Standing, now: float, wall: float) -> Source:
     """Who has set a value, when, why, and until when."""
     override = standing.override
@@ -59,7 +54,7 @@ def override_source(standing: Standing, now: float, wall: float) -> Source:
 def _set(standing: Standing) -> "Measured":
     value = standing.override.value
     state: ValueState = "unavailable" if value is None else "fresh"
-    reason = why(standing) if value is None else None
+    reason = standing.reason if value is None else None
     return Measured(state, value, value, reason, None, None, None)
 
 
