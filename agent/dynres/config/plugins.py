@@ -3,7 +3,7 @@
 import dataclasses
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -15,6 +15,17 @@ from dynres.config.types import describe
 from dynres.value import read_boolean
 
 GROUP: Final = "dynres.probes"
+
+_WORDS: Final = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a mapping",
+    "null": "nothing",
+}
+"""What msgspec calls the types, as a person does."""
 
 _BROKEN = (ImportError, AttributeError, SyntaxError, NameError, TypeError, ValueError, OSError)
 
@@ -76,7 +87,12 @@ def _convert(wanted: type, given: Map, owner: str, findings: Findings) -> dict[s
         try:
             values[str(key)] = msgspec.convert(_typed(node, hints[key]), hints[key], strict=False)
         except (msgspec.ValidationError, ValueError) as error:
-            _complain(node.place, f"{owner} {key}", str(error), describe(node), findings)
+            what, words = f"{owner} {key}", _choices(hints[key])
+            if words:
+                hint = nearest(node, words) if isinstance(node, Scalar) else None
+                findings.fault(node.place, what, " | ".join(words), describe(node), hint)
+            else:
+                _complain(node.place, what, str(error), describe(node), findings)
     for name, field in fields.items():
         required = field.default is field.default_factory is dataclasses.MISSING
         if required and name not in given:
@@ -91,6 +107,13 @@ def _convert(wanted: type, given: Map, owner: str, findings: Findings) -> dict[s
     return plain_values
 
 
+def _choices(wanted: Any) -> list[str]:
+    """The words that an option may be; none where it is no choice."""
+    if get_origin(wanted) is Literal:
+        return [str(word) for word in get_args(wanted)]
+    return [word for part in get_args(wanted) for word in _choices(part)]
+
+
 def _typed(node: Node, wanted: Any) -> Any:
     """Plain data; `yes` and `on` where a boolean is wanted."""
     text = plain(node)
@@ -103,6 +126,7 @@ def _complain(place: Place, what: str, message: str, got: str | None, findings: 
     reason = message.partition(" - at `")[0].replace("`", "")
     if reason.startswith("Expected "):
         expected = reason.removeprefix("Expected ").split(", got ")[0]
+        expected = " or ".join(_WORDS.get(word, word) for word in expected.split(" | "))
         findings.fault(place, what, expected, got)
     else:
         findings.fault(place, f"{what}: {reason}", got=got)

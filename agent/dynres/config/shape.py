@@ -11,7 +11,7 @@ from dynres.config.findings import SHOWN_FAULTS, Findings
 from dynres.config.model import Place
 from dynres.config.near import closest, nearest
 from dynres.config.scalars import Items, Map, Node, Scalar
-from dynres.config.schema import PARTS
+from dynres.config.schema import PARTS, Entry, Probe
 from dynres.config.types import describe
 
 M = TypeVar("M", bound=BaseModel)
@@ -99,8 +99,17 @@ def _unknown(loc: list[int | str], model: type[BaseModel], root: Node, owner: st
         what=f"{owner}: unknown key {name!r}",
         expected="one of " + ", ".join(known),
         got=name,
-        hint=nearest(name, known),
+        hint=nearest(name, known) or _elsewhere(name, known),
     )
+
+
+def _elsewhere(name: str, known: list[str]) -> str | None:
+    """Where a key belongs that is right one level below."""
+    if "probe" in known and name in Probe.model_fields:
+        return f"it belongs into the probe: probe: {{{name}: …}}"
+    if "resourcemap" in known and name in Entry.model_fields:
+        return f"it belongs into an entry of resourcemap: - {{{name}: …}}"
+    return None
 
 
 def _walk(root: Node, loc: Sequence[int | str]) -> tuple[Node, Place]:
