@@ -1,18 +1,23 @@
-"""`dynres probe list`: the probes of a folder, and the plugins that are installed."""
+"""`dynres probe list` and `dynres probe test`: the probes of a folder, and one run of one."""
 
 from collections.abc import Iterator
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import msgspec
 
 from dynres.cli import output
 from dynres.cli.options import config_option, json_option, read_folder
+from dynres.cli.output import CommandError, Exit
 from dynres.cli.table import Cell, Row, Table, show
 from dynres.cli.words import NONE
 from dynres.config.model import Configuration, Probe
 from dynres.value import format_duration
+
+if TYPE_CHECKING:
+    from dynres.worker.trial import Trial
 
 PROBE_COLUMNS = ("PROBE", "KIND", "RUNS", "INTERVAL", "TIMEOUT", "FORMAT", "FEEDS", "SOURCE")
 PLUGIN_COLUMNS = ("PLUGIN", "CLASS", "PACKAGE", "VERSION")
@@ -110,6 +115,7 @@ def probe() -> None:
     \b
     Example:
       dynres probe list --config examples/quickstart
+      dynres probe test root_free --config examples/quickstart
     """
 
 
@@ -133,3 +139,61 @@ def list_(config: Path, as_json: bool) -> None:
     show(Table(PROBE_COLUMNS, [probe_row(line) for line in probes], right))
     output.say()
     show(Table(PLUGIN_COLUMNS, [plugin_row(line) for line in plugins]))
+
+
+@probe.command("test")
+@click.argument("name", metavar="NAME")
+@config_option
+@click.option("--host", metavar="NAME", help="As which host; default: agent.yaml's, or its own.")
+@json_option
+def test(name: str, config: Path, host: str | None, as_json: bool) -> int:
+    """Run one probe once, exactly as the daemon would, and show what came of it.
+
+    As root it becomes the service's user first. A stream is ended after its first good record, or
+    at its timeout. Exit code 0: the run was ok.
+
+    \b
+    Example:
+      dynres probe test scratch_free
+      dynres probe test scratch_free --config examples/scratch --json
+    """
+    import socket
+
+    from dynres.cli.probe_test import as_document, lines
+    from dynres.cli.service_user import become_service_user
+
+    configuration = read_folder(config.absolute(), "agent").configuration
+    become_service_user()
+    trial = _try(configuration, host or configuration.agent.host or socket.gethostname(), name)
+    if not trial.mapped:
+        output.tell(f"warning: the daemon of {trial.spec.host} does not run it: none of its")
+        output.tell("resources has an entry that covers that host")
+    if as_json:
+        output.document(as_document(trial))
+    else:
+        for line in lines(trial):
+            output.say(line)
+    return Exit.DONE if trial.result.outcome == "ok" else Exit.FAILED
+
+
+def _try(configuration: Configuration, host: str, name: str) -> "Trial":
+    """The run. Raises CommandError: 2 for a probe that is none, 1 where nothing can be run."""
+    import asyncio
+
+    from dynres.worker.launcher_client import LauncherError
+    from dynres.worker.trial import NoTrialError, spec_of, trial
+
+    try:
+        spec, mapped = spec_of(configuration, host, name)
+    except NoTrialError as error:
+        from difflib import get_close_matches
+
+        names = [probe.name for probe in configuration.probes]
+        near = get_close_matches(name, names, n=1)
+        there = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(names))}"
+        hint = "" if name in names else f"; {there}"
+        raise CommandError(f"{error}{hint}", code="usage", exit_code=Exit.USAGE) from None
+    try:
+        return asyncio.run(trial(spec, mapped=mapped))
+    except (LauncherError, OSError) as error:
+        raise CommandError(f"the helper processes cannot be started: {error}") from error

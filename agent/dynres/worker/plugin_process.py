@@ -62,7 +62,7 @@ class HostProcess(asyncio.Protocol):
             self.pid = os.posix_spawn(
                 sys.executable,
                 [*command, str(_SOCKET_FD), *extra_path],
-                _environment(path),
+                environment(path),
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                     (os.POSIX_SPAWN_DUP2, raised[1], 1),
@@ -173,7 +173,7 @@ class _Log(asyncio.Protocol):
             self._transport.close()
 
 
-def _environment(path: str) -> dict[str, str]:
+def environment(path: str) -> dict[str, str]:
     """A built environment; HOME and USER as the agent has them: asking for them might block."""
     return {
         "PATH": path,

@@ -92,7 +92,8 @@ class Runner:
             if self._flights.get(name) is flight:
                 del self._flights[name]
         if flight.cancelled and result.outcome != "ok":
-            return _ended(spec, "cancelled", _CUT, started)
+            cut = _ended(spec, "cancelled", _CUT, started)
+            return msgspec.structs.replace(cut, stderr=result.stderr, exit=result.exit)
         return result
 
     async def account(self, spec: RunSpec) -> Account:
