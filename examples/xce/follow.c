@@ -25,8 +25,16 @@ struct draw {
     char *instance;
 };
 
+/* What each instance of a shared resource has, for hosts that come later. */
+struct pool {
+    int index;
+    char *instance, *name, *state, *value;
+};
+
 static struct draw *draws;
 static size_t n_draws;
+static struct pool *pools;
+static size_t n_pools;
 static volatile sig_atomic_t ended;
 
 static void end(int number)
@@ -72,12 +80,31 @@ static void remember(const char *host, int index, const char *instance)
     draws[n_draws++] = (struct draw){sure(strdup(host)), index, sure(strdup(instance))};
 }
 
-static void print_value(const char *host, char *const *f)
+static void forget_pools(void)
 {
-    if (strcmp(f[4], "fresh") == 0)
-        printf("%s %s %s\n", host, f[3], f[5]);
+    for (size_t i = 0; i < n_pools; i++) {
+        free(pools[i].instance);
+        free(pools[i].name);
+        free(pools[i].state);
+        free(pools[i].value);
+    }
+    n_pools = 0;
+}
+
+static void print_value(const char *host, const char *name, const char *state, const char *value)
+{
+    if (strcmp(state, "fresh") == 0)
+        printf("%s %s %s\n", host, name, value);
     else
-        printf("%s %s (%s)\n", host, f[3], f[4]);
+        printf("%s %s (%s)\n", host, name, state);
+}
+
+static struct pool *find_pool(int index, const char *instance)
+{
+    for (size_t i = 0; i < n_pools; i++)
+        if (pools[i].index == index && strcmp(pools[i].instance, instance) == 0)
+            return &pools[i];
+    return NULL;
 }
 
 /* host HOST STATE CLOSED SATISFIES POOLS */
@@ -94,6 +121,9 @@ static void take_host(char *const *f, int n)
         if (instance) {
             *instance = '\0';
             remember(f[1], atoi(pool), instance + 1);
+            struct pool *known = find_pool(atoi(pool), instance + 1);
+            if (known)
+                print_value(f[1], known->name, known->state, known->value);
         }
     }
 }
@@ -102,9 +132,19 @@ static void take_host(char *const *f, int n)
 static void take_pool(char *const *f)
 {
     int index = atoi(f[2]);
+    struct pool *known = find_pool(index, f[1]);
+    if (!known) {
+        pools = sure(realloc(pools, (n_pools + 1) * sizeof *pools));
+        known = &pools[n_pools++];
+        *known = (struct pool){index, sure(strdup(f[1])), sure(strdup(f[3])), NULL, NULL};
+    }
+    free(known->state);
+    free(known->value);
+    known->state = sure(strdup(f[4]));
+    known->value = sure(strdup(f[5]));
     for (size_t i = 0; i < n_draws; i++)
         if (draws[i].index == index && strcmp(draws[i].instance, f[1]) == 0)
-            print_value(draws[i].host, f);
+            print_value(draws[i].host, f[3], f[4], f[5]);
 }
 
 /* One record; false when the feed is refused. */
@@ -114,12 +154,13 @@ static bool take(char *line)
     int n = 0;
     for (char *field; n < FIELDS && (field = strsep(&line, "\t"));)
         f[n++] = field;
-    if (strcmp(f[0], "snapshot") == 0)
+    if (strcmp(f[0], "snapshot") == 0) {
         forget(NULL);
-    else if (strcmp(f[0], "host") == 0 && n >= 5)
+        forget_pools();
+    } else if (strcmp(f[0], "host") == 0 && n >= 5)
         take_host(f, n);
     else if (strcmp(f[0], "value") == 0 && n >= 6)
-        print_value(f[1], f);
+        print_value(f[1], f[3], f[4], f[5]);
     else if (strcmp(f[0], "pool") == 0 && n >= 6)
         take_pool(f);
     else if (strcmp(f[0], "complete") == 0)
@@ -211,7 +252,9 @@ int main(int argc, char **argv)
         zmq_close(socket);
     }
     forget(NULL);
+    forget_pools();
     free(draws);
+    free(pools);
     zmq_ctx_destroy(context);
     return ended ? 0 : 1;
 }

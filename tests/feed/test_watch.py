@@ -85,7 +85,7 @@ def test_a_client_that_follows_comes_back_to_a_controller_that_was_started_again
 
         async def follow(client: AsyncClient) -> None:
             async for line in client.watch():
-                lines.append(line)
+                lines.append(line)  # noqa: PERF401 (each as it comes)
 
         async with AsyncClient(f"tcp://127.0.0.1:{port}", timeout=20) as client:
             async with serving(tmp_path, RESOURCES, HOSTS, client_port=port):
@@ -121,7 +121,7 @@ def test_a_requirement_that_means_nothing_is_refused_by_every_verb(tmp_path: Pat
                 client.explain("h1", "os", where="scrath > 5"),
                 anext(client.watch("scrath > 5")),
             ):
-                with pytest.raises(RequestRefusedError, match="column 1.*did you mean") as caught:
+                with pytest.raises(RequestRefusedError, match=r"column 1.*did you mean") as caught:
                     await ask
                 assert caught.value.code == "requirement"
 
@@ -173,7 +173,8 @@ def lines_of(process: "subprocess.Popen[str]") -> Iterator[str]:
     watchdog.start()
     assert process.stdout is not None
     try:
-        yield from process.stdout
+        # Not from the file itself: it would be closed in the end.
+        yield from iter(process.stdout.readline, "")
     finally:
         watchdog.cancel()
 

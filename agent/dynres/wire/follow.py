@@ -44,6 +44,8 @@ class Follow:
         self._patience = patience
         self._context = zmq.Context()
         self._socket: zmq.Socket[bytes] | None = None
+        self._ends: zmq.Socket[bytes] | None = None
+        """Tells when the connection is lost."""
         self._stopped = threading.Event()
         self._lines = Lines()
         self._ready: deque[AnyLine] = deque()
@@ -67,7 +69,7 @@ class Follow:
     def close(self) -> None:
         """Free the connection; only once nobody iterates."""
         self._stopped.set()
-        self._socket = None
+        self._shut()
         self._context.destroy(linger=0)
 
     def __next__(self) -> AnyLine:
@@ -93,14 +95,14 @@ class Follow:
         socket: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
         prepare_socket(socket)
         socket.setsockopt(zmq.RCVHWM, QUEUE)
+        self._socket, self._ends = socket, socket.get_monitor_socket(zmq.EVENT_DISCONNECTED)
         try:
             socket.connect(endpoint)
         except zmq.ZMQError as error:
-            socket.close()
+            self._shut()
             raise LinkError(f"{endpoint}: not an endpoint such as tcp://HOST:5752") from error
         socket.send(subscribe_text(self._where))
         self._lines.start()
-        self._socket = socket
         self._heard = self._beaten = time.monotonic()
 
     def _listen(self, socket: "zmq.Socket[bytes]") -> None:
@@ -111,6 +113,9 @@ class Follow:
         if socket.poll(int(LOOK * 1000)):
             self._heard = time.monotonic()
             self._take(socket.recv_multipart()[0])
+            return
+        if self._ends is not None and self._ends.poll(0):
+            self._drop("the connection was lost")
             return
         silence = time.monotonic() - self._heard
         if not self._begun and silence >= self._patience:
@@ -137,12 +142,17 @@ class Follow:
 
     def _drop(self, reason: str | None) -> None:
         """Begin anew on another connection; what still comes on this one belongs to nothing."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        self._shut()
         if reason is not None and self._begun:
             self._ready.append(self._lines.lost(reason))
         self._slower()
+
+    def _shut(self) -> None:
+        if self._socket is not None and self._ends is not None:
+            self._socket.disable_monitor()
+            self._ends.close()
+            self._socket.close()
+        self._socket = self._ends = None
 
     def _slower(self) -> None:
         self._pause = min(LONGEST_PAUSE, max(0.1, 2 * self._pause))
