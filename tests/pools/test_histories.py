@@ -318,7 +318,8 @@ class Histories(RuleBasedStateMachine):
             return
         self.settle_everything()
         for waiter in list(self.world.pools.queue):
-            self.world.pools.leave(waiter, self.world.at)
+            for proposal in self.world.pools.leave(waiter, self.world.at):
+                self.decided(proposal)
         self.settle_everything()
         for host in HOSTS:
             self.release_host(host)
