@@ -116,6 +116,16 @@ async def test_the_reason_of_a_refusal_stays_when_a_late_message_is_refused_too(
         assert health(agent) == (False, f"{stub.endpoint}: refused: h1 has another agent now")
 
 
+@in_loop
+async def test_a_refusal_is_no_longer_told_when_the_controller_is_not_there(stub):
+    stub.refusal = Refusal(code="not_listed", reason="h1 is not in hosts.yaml: add it")
+    async with running(configuration(A), stub.endpoint) as (agent, _):
+        await changed(agent, lambda: agent.links[stub.endpoint].state == "refused")
+        stub.close()
+        await changed(agent, lambda: agent.links[stub.endpoint].state == "connecting")
+        assert health(agent) == (False, f"{stub.endpoint}: not reachable")
+
+
 def test_a_refused_agent_asks_again_by_itself(monkeypatch):
     monkeypatch.setattr(controllers, "AFTER_REFUSAL", 0.05)
 

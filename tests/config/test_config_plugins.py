@@ -86,7 +86,7 @@ def test_every_option_that_does_not_fit_is_told_with_its_place(tmp_path: Path):
         "resources.yaml:4:35: probe a: option pth: expected one of path, percent, count, deep, "
         "hosts, got pth (did you mean path?)",
         "resources.yaml:4:53: probe a: option percent: expected a number, got 'half'",
-        "resources.yaml:4:66: probe a: option count: expected int, got '1.5'",
+        "resources.yaml:4:66: probe a: option count: expected a whole number, got '1.5'",
         "resources.yaml:4:77: probe a: option deep: not true/false, yes/no, on/off or 1/0: "
         "got 'perhaps'",
     ]

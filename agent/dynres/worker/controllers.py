@@ -138,6 +138,7 @@ class ControllerLink:
         self._reporter.unstamped()
         if self.registered:
             log.warning("%s: connection lost", self.endpoint)
+        self.refusal = None  # of a controller that may be another one when it is back
         self._become("connecting")
 
     def _on_message(self, body: bytes) -> None:
