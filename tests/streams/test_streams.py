@@ -8,6 +8,7 @@ from msgspec.structs import replace
 from streaming import spec, streaming
 
 from dynres.worker.run import clock
+from dynres.worker.sample import sample
 
 
 def gone(pid):
@@ -273,3 +274,29 @@ async def test_a_startd_cron_stream_gives_a_record_at_each_dash(site, tmp_path):
     site.run(spec(script, format="startd_cron"))
     await site.until(lambda: site.value() == 2.0)
     assert site.state().records == 2
+
+
+@streaming
+async def test_a_sample_ends_a_stream_after_its_first_good_record(site, tmp_path):
+    script = "echo banner; echo $$; trap 'exit 0' TERM; while :; do sleep 0.05; done"
+    result = await sample(site.runner, spec(script))
+    assert result.outcome == "ok"
+    assert gone(int(result.values["a"]))
+    assert result.stdout.startswith("banner\n")
+    assert [r.text for r in result.refused] == ["banner"]
+
+
+@streaming
+async def test_a_sample_of_a_stream_without_a_good_record_ends_at_its_timeout(site, tmp_path):
+    result = await sample(site.runner, spec("echo x; sleep 60", timeout=0.5))
+    assert (result.outcome, result.reason) == ("timeout", "no good record within 500ms")
+    ended = await sample(site.runner, spec("echo sorry >&2; exit 3"))
+    assert (ended.outcome, ended.exit, ended.stderr) == ("failed", 3, "sorry\n")
+
+
+@streaming
+async def test_a_sample_of_a_load_sensor_asks_once(site, tmp_path):
+    said = tmp_path / "said"
+    result = await sample(site.runner, spec(SENSOR.format(said), format="load_sensor"))
+    assert result.values == {"a": 1.0}
+    assert said.read_text() == "quit\n"

@@ -18,7 +18,8 @@ One JSON line in, `{"verb": "status"}` or `{"verb": "reload"}`, one JSON line ou
     probes       [{probe, kind: command|plugin|file, resources: […], interval, outcome, reason,
                    duration, age, next_due (seconds from now; null while it runs), failures (in
                    a row), missed_slots, running, waiting (for a free place), stderr,
-                   refused: [{name, text, reason}]}]
+                   refused: [{name, text, reason}],
+                   stream: {pid, since (its start, seconds ago), records, refused, starts}|null}]
 """
 
 import asyncio

@@ -211,27 +211,28 @@ class Records:
     def _newest_good(
         self, lines: list[bytes], read: Callable[[bytes, Asked], list[Pair]]
     ) -> list[Pair]:
-        resources, names = self._asked.resources, self._asked.names
-        newest_bad: list[Pair] = []
-        bad: list[tuple[bytes, str]] = []
         full = [line for line in lines if line.strip(_BLANKS)]
+        self._records += len(full)
+        good: list[Pair] = []
+        bad: list[tuple[bytes, str, list[Pair]]] = []
         for line in reversed(full[-JUDGED:]):
             try:
                 pairs = read(line, self._asked)
             except BadOutputError as error:
-                self._refuse(line, str(error))
+                bad.append((line, str(error), []))
                 continue
-            parsed = take(pairs, resources, names)
-            if parsed.values:
-                self._records += len(full) - len(bad)
-                for text, why in bad:
-                    self._refuse(text, why)
-                return pairs
-            bad.append((line, parsed.problem or ""))
-            newest_bad = newest_bad or pairs
-        for text, why in bad[1:]:
-            self._refuse(text, why)
-        return newest_bad
+            problem = take(pairs, self._asked.resources, self._asked.names).problem
+            if problem is not None:
+                bad.append((line, problem, pairs))
+            else:
+                good = good or pairs
+        self._records -= len(bad)
+        shown = next((n for n, (_, _, pairs) in enumerate(bad) if pairs), None)
+        if not good and shown is not None:  # judged again, and refused, where the batch is made
+            good = bad.pop(shown)[2]
+        for line, why, _ in bad:
+            self._refuse(line, why)
+        return good
 
     def _each(self, lines: list[bytes], read: Callable[[bytes], list[Pair]]) -> list[Pair]:
         """Each line a record that may tell of any resource."""
