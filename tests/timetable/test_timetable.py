@@ -135,6 +135,34 @@ def test_steps_of_an_hour_run_each_probe_once_a_step():
             timetable.ended(f"p{i}", now, "ok")
 
 
+@pytest.mark.parametrize("step", [3600.0, -3600.0])
+def test_a_step_of_an_hour_either_way_costs_no_probe_more_than_an_interval(step):
+    cadences = {f"p{i}": Cadence(float(1 + i % 60)) for i in range(1000)}
+    timetable = started(cadences)
+    now = T0
+    for _ in range(4):
+        run_until(timetable, now, now + 90.0)
+        now += 90.0 + step
+        log = run_until(timetable, now, now + 61.0)
+        now += 61.0
+        firsts = {}
+        for instant, probe in log:
+            firsts.setdefault(probe, instant)
+        assert firsts.keys() == cadences.keys()
+        for probe, cadence in cadences.items():
+            assert firsts[probe] - (now - 61.0) <= cadence.interval + 0.1
+            runs = sum(name == probe for _, name in log)
+            assert runs <= 61.0 / cadence.interval + 2, "missed slots are never made up"
+
+
+def test_a_step_back_leaves_what_was_not_here_to_its_recheck():
+    timetable = started({"p": Cadence(10.0, recheck=600.0, at_once=True)})
+    timetable.start_due(T0)
+    timetable.ended("p", T0 + 1, "not_here")
+    timetable.start_due(T0 - 3600)
+    assert timetable.next_at() == pytest.approx(T0 - 3600 + 600)
+
+
 def test_max_running_bounds_runs_at_once_and_waiting_counts_as_lateness():
     timetable = started({f"p{i}": Cadence(60.0, at_once=True) for i in range(10)}, max_running=4)
     first = timetable.start_due(T0)

@@ -100,6 +100,7 @@ class Timetable:
         self._heap: list[tuple[float, str]] = []
         self._waiting: list[tuple[float, str]] = []
         self._running = 0
+        self._seen = float("-inf")
 
     def plan(
         self, cadences: Mapping[str, Cadence], now: float, *, spread: bool, recheck: bool = False
@@ -139,6 +140,9 @@ class Timetable:
 
     def start_due(self, now: float) -> list[Start]:
         """The runs to start now, the longest waiting first; they count as running at once."""
+        if now < self._seen:
+            self._step_back(now)
+        self._seen = now
         while self._heap and self._heap[0][0] <= now:
             due, name = heapq.heappop(self._heap)
             item = self._items.get(name)
@@ -243,6 +247,15 @@ class Timetable:
     def _set_due(self, name: str, item: _Item, due: float) -> None:
         item.due, item.waiting = due, False
         heapq.heappush(self._heap, (due, name))
+
+    def _step_back(self, now: float) -> None:
+        """The clock was set back: what was planned is not put off by more than an interval."""
+        for item in self._items.values():
+            if item.started is None and not item.waiting:
+                slot = first_slot_after(now, item.phase, item.cadence.interval)
+                latest = now + item.cadence.recheck if item.not_here else slot
+                item.due = min(item.due, latest)
+        self._rebuild()
 
     def _rebuild(self) -> None:
         """Both heaps from what is still planned, so that reloads leave nothing behind in them."""
