@@ -39,7 +39,9 @@ HOSTS = 'hosts: [{name: "h[1-3]"}, {name: login1, worker: false}]'
 def followed(tmp_path: Path) -> Followed:
     made = Followed(Bench(configured(tmp_path, RESOURCES, HOSTS)))
     made.bench.hello(b"1", "h1")
-    made.bench.report(b"1", 1, measured("scratch", 10.0), measured("lic", 8.0), full=True)
+    made.bench.report(
+        b"1", 1, measured("scratch", 10.0), measured("lic", 8.0, instance="lic"), full=True
+    )
     return made
 
 
@@ -74,7 +76,7 @@ def test_then_only_what_has_changed_comes(followed: Followed) -> None:
     followed.bench.report(b"1", 2, runs=[run("scratch"), run("lic")])
     followed.turn()
     assert follower.new() == []
-    followed.bench.report(b"1", 3, measured("scratch", 11.0), measured("lic", 9.0))
+    followed.bench.report(b"1", 3, measured("scratch", 11.0), measured("lic", 9.0, instance="lic"))
     followed.turn()
     value, pool = follower.new()
     assert isinstance(value, ValueChange)
@@ -137,9 +139,9 @@ def test_a_host_comes_and_goes_with_the_requirement(followed: Followed) -> None:
     assert told() == []
     bench.report(b"1", 4, measured("scratch", 7.0))
     assert told() == [("h1", True), ("os", "el9"), ("scratch", 6.0)]
-    bench.report(b"1", 5, measured("lic", 20.0))
+    bench.report(b"1", 5, measured("lic", 20.0, instance="lic"))
     assert told() == [("h1", False), ("lic", 30.0)]
-    bench.report(b"1", 6, measured("lic", 10.0))
+    bench.report(b"1", 6, measured("lic", 10.0, instance="lic"))
     assert told() == [("h1", True), ("os", "el9"), ("scratch", 6.0), ("lic", 40.0)]
     bench.core.operators.closed["h1"] = Closed("repair", "root", 0.0)
     bench.now += 0.6

@@ -49,7 +49,12 @@ class Mixed(Bench):
             self._seq[host] = 0
         full = self._seq[host] == 0
         self._seq[host] += 1
-        self.report(host.encode(), self._seq[host], measured(resource, value, age), full=full)
+        instance = None
+        if self.core.resources[resource].shared:
+            found = self.core.distribution.instance_for(resource, host)
+            instance = "none" if found is None else found.id
+        told = measured(resource, value, age, instance=instance)
+        self.report(host.encode(), self._seq[host], told, full=full)
 
     def again(self, host: str, probe: str) -> None:
         """A probe has run again, and has measured the same."""

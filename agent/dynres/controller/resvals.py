@@ -233,6 +233,7 @@ class Resvals:
         self._disputed[:, row] = False
         self._disputed[list(columns), row] = True
         if self.journal is not None:
+            self.journal.rows.add(row)  # an agent has registered
             for column in np.flatnonzero(before != self._disputed[:, row]).tolist():
                 self.journal.cell(column, row)
 
