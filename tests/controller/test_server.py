@@ -1,6 +1,7 @@
 """The controller over real sockets: agents made by hand, requests, reloads, and hostile bytes."""
 
 import asyncio
+import logging
 import random
 import resource
 import urllib.request
@@ -232,6 +233,20 @@ def test_a_good_reload_is_in_force_and_asks_every_agent_again(tmp_path: Path) ->
         assert values["temp"].last == 3.0
 
     over(tmp_path, test)
+
+
+def test_a_reload_tells_the_warnings_of_the_files(tmp_path: Path) -> None:
+    async def test(_: Serving, client: AsyncClient) -> None:
+        (tmp_path / "controller.yaml").write_text("log_level: debug\n")
+        (tmp_path / "resources.yaml").write_text(f"{RESOURCES}\n  - {{name: nowhere}}\n")
+        assert "nowhere: no host has it" in (await client.reload())[0]
+        assert logging.getLogger("dynres").level == logging.DEBUG
+
+    level = logging.getLogger("dynres").level
+    try:
+        over(tmp_path, test)
+    finally:
+        logging.getLogger("dynres").setLevel(level)
 
 
 def test_a_refused_reload_leaves_the_last_good_one_in_force_and_says_why(

@@ -55,6 +55,17 @@ def addresses(options: ControllerOptions, configuration: Configuration) -> Addre
     )
 
 
+def waiting_for_restart(
+    options: ControllerOptions, started: ControllerSettings, now: ControllerSettings
+) -> list[str]:
+    """In words, the settings whose new values a reload does not put in force."""
+    return [
+        f"controller.yaml: {key} {getattr(now, key) or 'off'} takes effect at a restart"
+        for key in ("listen", "agent_port", "client_port", "feed_port", "metrics", "state")
+        if getattr(options, key) is None and getattr(now, key) != getattr(started, key)
+    ]
+
+
 def registration_rule(configuration: Configuration, endpoint: str) -> Rule:
     """Who may register with agents' `endpoint`. Raises ConfigError where it may not be open."""
     chosen = configuration.controller.registration

@@ -24,6 +24,7 @@ from dynres.controller.options import (
     addresses,
     registration_rule,
     state_folder,
+    waiting_for_restart,
 )
 from dynres.controller.proposal import Instant
 from dynres.controller.reading import read_folder
@@ -61,6 +62,7 @@ class Server:
         where = self._where = addresses(options, loaded.configuration)
         rule = registration_rule(loaded.configuration, where.agents)
         self._options = options
+        self._settings = loaded.configuration.controller
         self.fault: LedgerError | None = None
         """Why it ends by itself."""
         self._task: asyncio.Task[object] | None = None
@@ -279,10 +281,21 @@ class Server:
                 self._carry_out(outputs)
                 self._refused = None
                 self._metrics.reloaded("ok")
+                warnings = self._warnings(loaded)
                 log.info("reloaded: the new configuration is in force")
-                answer = Reloaded(warnings=tuple(map(str, loaded.warnings)), moved=moved)
+                answer = Reloaded(warnings=warnings, moved=moved)
             notify.ready(self.status)
             return answer
+
+    def _warnings(self, loaded: Loaded) -> tuple[str, ...]:
+        """What to know of a configuration that is now in force, as far as a reload can do it."""
+        settings = loaded.configuration.controller
+        logging.getLogger("dynres").setLevel(settings.log_level.upper())
+        late = waiting_for_restart(self._options, self._settings, settings)
+        warnings = (*map(str, loaded.warnings), *late)
+        for warning in warnings:
+            log.warning("%s", warning)
+        return warnings
 
     def _refuse(self, faults: tuple[Fault, ...]) -> Failure:
         for fault in faults:
