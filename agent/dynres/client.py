@@ -80,11 +80,16 @@ class Client(LeaseVerbs):
         self._endpoints = (endpoints,) if isinstance(endpoints, str) else tuple(endpoints)
         self._timeout = timeout
         self._lock = threading.Lock()
-        self._ids = (f"{secrets.token_hex(6)}-{number}" for number in itertools.count(1))
+        self._prefix = secrets.token_hex(6)
+        self._numbers = itertools.count(1)
         try:
             self._requester = Requester(self._endpoints)
         except LinkError as error:
             raise UnreachableError("unreachable", str(error)) from error
+
+    def _id(self) -> str:
+        """Of a request; any thread may ask."""
+        return f"{self._prefix}-{next(self._numbers)}"
 
     def __enter__(self) -> Self:
         return self
@@ -192,7 +197,7 @@ class Client(LeaseVerbs):
         """
         patience = self._timeout if timeout is None else timeout
         deadline = time.monotonic() + (request.wait or 0.0)
-        call = Call(id=next(self._ids), request=request)
+        call = Call(id=self._id(), request=request)
         heard = False
 
         def interim(body: bytes) -> bool:
@@ -222,7 +227,7 @@ class Client(LeaseVerbs):
 
     def _ask(self, request: AnyRequest, kind: type[T], timeout: float | None) -> T:
         with self._lock:
-            call = Call(id=next(self._ids), request=request)
+            call = Call(id=self._id(), request=request)
             try:
                 body = self._requester.request(
                     encode(call), self._timeout if timeout is None else timeout
