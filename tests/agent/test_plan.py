@@ -87,9 +87,7 @@ def test_one_host_measures_two_pools_each_with_the_options_of_its_entry():
 
 
 def test_one_run_serves_all_pools_whose_entries_do_not_change_the_probe():
-    own = pools(
-        entry(Location(hosts=("h1",)), name="a"), entry(Location(hosts=("h2",)), name="b")
-    )
+    own = pools(entry(Location(hosts=("h1",)), name="a"), entry(Location(hosts=("h2",)), name="b"))
     plan = own.plan({"lic/a", "lic/b"})
     assert set(plan.specs) == {"lic"}
     assert set(plan.rules) == {"lic/a", "lic/b"}

@@ -6,6 +6,7 @@ from typing import Final
 import msgspec
 
 from dynres.value import Value, format_number
+from dynres.wire.targets import resource_of
 from dynres.worker.accounts import Account
 from dynres.worker.elim_format import NOT_HERE_STATUS
 from dynres.worker.formats import Parsed, parse
@@ -37,7 +38,7 @@ def environment(spec: RunSpec, account: Account) -> dict[str, str]:
         **(_lsf(spec) if probe.format == "elim" else {}),
         **probe.env,
         "DYNRES_HOST": spec.host,
-        "DYNRES_PROBE": probe.name,
+        "DYNRES_PROBE": resource_of(probe.name),
         "DYNRES_RESOURCES": " ".join(spec.resources),
         "DYNRES_TIMEOUT": format_number(probe.timeout),
     }
