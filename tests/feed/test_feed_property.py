@@ -56,7 +56,7 @@ def check(mixed: Mixed, follower: Follower) -> None:
                 assert getattr(pool, name) == getattr(view, name)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=70, deadline=None)
 @given(
     st.lists(st.tuples(ACTIONS, st.booleans(), st.integers(0, 9)), max_size=30),
     st.lists(st.sampled_from(WHERE), min_size=1, max_size=3),

@@ -144,7 +144,7 @@ CONDITIONS = st.recursive(
 
 
 @settings(
-    max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+    max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
 )
 @given(st.lists(ACTIONS, max_size=25), st.lists(CONDITIONS, min_size=1, max_size=8))
 def test_columns_decide_as_the_rules_do_on_each_host(

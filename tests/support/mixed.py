@@ -9,6 +9,9 @@ from hypothesis import strategies as st
 
 from dynres.config.load import load
 from dynres.config.model import Configuration
+from dynres.controller.changes import Override, SetOverride, UnsetOverride
+from dynres.controller.operators import host_key, pool_key
+from dynres.controller.proposal import Instant
 from dynres.value import Value
 
 HOSTS = ("h1", "h2", "h3", "h4", "h5")
@@ -73,6 +76,22 @@ class Mixed(Bench):
         self.hello(host.encode(), host, definitions=known | {resource: "another"})
         self._seq[host] = 0
 
+    def override(self, resource: str, where: str, value: Value | None, *, ends: bool) -> None:
+        """An operator sets a value on a host or for an instance, or takes it back."""
+        shared = self.core.resources[resource].shared
+        key = pool_key(resource, where) if shared else host_key(resource, where)
+        hosts, instance = ((), where) if shared else ((where,), None)
+        known = key in self.core.operators.overrides
+        if ends and not known:
+            return
+        given = Override(resource, value, "a test", "root", 0.0, hosts, instance)
+        change = UnsetOverride(key, resource, "root", hosts, instance)
+        at = Instant(self.now, 0.0)
+        self.core.operators.apply(change if ends else SetOverride(key, given), at)
+        self.core.overrule()
+        if shared:
+            self.core.shared.changed.add((resource, where))
+
 
 def _said(host: str, told: tuple[str, Value | None], age: float) -> Action:
     return lambda mixed: mixed.say(host, *told, age)
@@ -99,5 +118,14 @@ ACTIONS: st.SearchStrategy[Action] = (
         _HOST,
         st.sampled_from(["os", "space", "lic", "site"]),
     )
+)
+OVERRIDES: st.SearchStrategy[tuple[str, str, Value | None]] = st.one_of(
+    st.tuples(st.sampled_from(["space", "quota"]), st.sampled_from(["h1", "h4"]), NUMBERS),
+    st.tuples(st.just("role"), _HOST, st.none() | TEXTS),
+    st.tuples(st.just("iris"), st.sampled_from(["big", "small"]), st.none() | NUMBERS),
+    st.tuples(st.just("lic"), st.just("lic"), st.none() | NUMBERS),
+)
+ACTIONS |= st.builds(
+    lambda told, ends: lambda mixed: mixed.override(*told, ends=ends), OVERRIDES, st.booleans()
 )
 HOST_PEERS = tuple(host.encode() for host in HOSTS)

@@ -29,7 +29,8 @@ def explain_requirement(
     detail = answers.detail(host)
     yield f"The requirement {requirement.text.strip()} {_WORDS[verdict]} on {host}."
     if verdict == TRUE and (detail.state != "up" or detail.closed):
-        why = "closed" if detail.closed else detail.state
+        away = "without an agent" if detail.state == "never" else detail.state
+        why = "closed" if detail.closed else away
         yield f"Yet {host} is {why}, so it is only shown with --all-hosts."
     for leaf in dict.fromkeys(_leaves(requirement.meaning)):
         here = placement.verdict(Requirement("", leaf), host, answers.now)
