@@ -100,7 +100,7 @@ class Records:
             return self._named
         if form in {"value", None}:
             return self._bare if form else self._bare_or_named
-        by_line = {"json": self._json, "elim": elim_record}.get(form)
+        by_line = {"json": self._json, "elim": elim_record}.get(form or "")
         if by_line is not None:
             return lambda lines: self._each(lines, by_line)
         return self._sensor if form == "load_sensor" else self._cron

@@ -21,11 +21,11 @@ _SETSIGMASK = 0x08
 _SETSID = 0x80
 _FLAGS = _SETSIGDEF | _SETSIGMASK | _SETSID
 
-_libc = ctypes.CDLL(None)
+_libc = ctypes.PyDLL(None)  # keeps the lock: these calls are short
 _closefrom = getattr(_libc, "posix_spawn_file_actions_addclosefrom_np", None)
 _addchdir = getattr(_libc, "posix_spawn_file_actions_addchdir_np", None)
 # One variable per function keeps attribute look-ups and argument conversion out of each start.
-_posix_spawn = _libc.posix_spawn
+_posix_spawn = ctypes.CDLL(None).posix_spawn  # releases it: this one may hang
 _posix_spawn.argtypes = [c_void_p, c_char_p, c_void_p, c_void_p, c_void_p, c_void_p]
 _adddup2 = _libc.posix_spawn_file_actions_adddup2
 _adddup2.argtypes = [c_void_p, c_int, c_int]

@@ -11,7 +11,7 @@ def explain(error: OSError, path: str, cwd: str) -> str:
     """The reason why `path` did not start in `cwd`; looks at the files to tell cases apart."""
     code = error.errno or 0
     if error.filename is None:
-        return _WORDS.get(code, error.strerror)
+        return _WORDS.get(code, error.strerror or str(error))
     if error.filename != path:
         return f"{error.strerror}: {error.filename}"
     in_folder = _folder_fault(cwd)
