@@ -13,7 +13,7 @@ TESTS  ?= tests
 help:
 	@echo 'make run    controller and agent on this machine, with a live table; Ctrl-C ends both'
 	@echo 'make test   all tests, in parallel       (TESTS=tests/probes for some of them)'
-	@echo 'make heavy  random histories of pools and leases, for about half an hour'
+	@echo 'make heavy  random histories of pools and leases, 200 reloads, for about half an hour'
 	@echo 'make lint   ruff, mypy, pyright, import-linter'
 	@echo 'make check  lint and test'
 	@echo 'make bench  the benches of bench/, with their bounds'
@@ -38,6 +38,7 @@ check: lint test
 # The long forms of tests that the normal run has a short form of.
 heavy: $(VENV)/installed-test
 	DYNRES_HISTORIES=20000 $(BIN)/python -m pytest -q --timeout 0 tests/pools/test_histories.py
+	DYNRES_RELOADS=200 $(BIN)/python -m pytest -q --timeout 0 tests/agent/test_soak.py
 
 bench: $(VENV)/installed-test
 	@set -e; for script in bench/*.py; do echo "== $$script"; $(BIN)/python $$script; done

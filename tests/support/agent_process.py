@@ -19,19 +19,32 @@ READY_MASK = 1 << (signal.SIGHUP - 1)
 class AgentProcess:
     """`python -m dynres.worker` for the host `h1` over the folder `home/config`."""
 
-    def __init__(self, home: Path, *arguments: str, metrics: str | None = "127.0.0.1:0") -> None:
+    def __init__(
+        self,
+        home: Path,
+        *arguments: str,
+        metrics: str | None = "127.0.0.1:0",
+        under: tuple[str, ...] = (),
+        env: dict[str, str] | None = None,
+        log: Path | None = None,
+        program: tuple[str, ...] = ("-m", "dynres.worker"),
+    ) -> None:
+        """`under`: a command that becomes or starts the agent; `env` in place of the test's own."""
         self.home = home
-        self.log = home / "agent.log"
+        self.log = log or home / "agent.log"
         page = () if metrics is None else ("--metrics", metrics)
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
                 [
-                    *(sys.executable, "-m", "dynres.worker"),
+                    *(*under, sys.executable, *program),
                     *("--config", str(home / "config"), "--host", "h1"),
                     *page,
                     *arguments,
                 ],
-                env={**os.environ, "DYNRES_RUNTIME": str(home / "run")},
+                env={
+                    **(os.environ if env is None else env),
+                    "DYNRES_RUNTIME": str(home / "run"),
+                },
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,

@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -56,8 +57,9 @@ class Claim:
                     f"another agent for host {host} is running, pid {pid} ({self._path})"
                 ) from None
             if self._is_the_file(fd):
-                os.ftruncate(fd, 0)
-                os.write(fd, f"{os.getpid()}\n".encode())
+                with suppress(OSError):  # a full disk: then nobody can say which process has it
+                    os.ftruncate(fd, 0)
+                    os.write(fd, f"{os.getpid()}\n".encode())
                 return fd
             os.close(fd)  # its owner removed it just before we had it
 

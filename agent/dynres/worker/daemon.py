@@ -15,6 +15,7 @@ from dynres.config.names import is_host_name
 from dynres.metrics import on_loop
 from dynres.page import Health, PageError, serve_page
 from dynres.wire.link import LinkError
+from dynres.worker.adopted import bury_orphans, is_first_process
 from dynres.worker.agent import Agent
 from dynres.worker.claim import Claim, ClaimError
 from dynres.worker.files import Reader
@@ -109,6 +110,8 @@ async def _work(
         asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGHUP,))
         group.create_task(reloader.serve())
+        if is_first_process():
+            group.create_task(bury_orphans())
         notify.ready(f"measuring for {agent.host}")
         await _stay_awake()
     except (StartError, PageError, LinkError) as error:
