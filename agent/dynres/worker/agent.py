@@ -217,10 +217,10 @@ class Agent:
             for link in self.links.values():
                 link.ended(ended)
 
-    @property
-    def all_have_run(self) -> bool:
-        """Whether every probe has run at least once."""
-        return not self.timetable.running and all(map(self.latest.probe, self.plan.specs))
+    def all_have_run(self, without: Collection[str]) -> bool:
+        """Whether every probe, `without` these, has run at least once."""
+        wanted = (name for name in self.plan.specs if name not in without)
+        return not self.timetable.running and all(map(self.latest.probe, wanted))
 
     def stop(self) -> None:
         """Start nothing any more."""
