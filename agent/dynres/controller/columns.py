@@ -78,7 +78,7 @@ class Columns:
         self.distribution = distribution
         self.table = table
         self._shared = shared
-        self._overridden = overridden
+        self.overridden = overridden
         self._free = free
         self._layouts: dict[str, _Layout] = {}
         self._own_free: dict[str, _Free] = {}
@@ -144,7 +144,7 @@ class Columns:
 
     def reading(self, resource: Resource, instance: Instance, now: float) -> Reading:
         """What a shared instance has at `now`; not yet what is free of it."""
-        standing = self._overridden(instance)
+        standing = self.overridden(instance)
         if standing is not None:
             value = standing.override.value
             return Reading(UNAVAILABLE if value is None else FRESH, value)
@@ -221,6 +221,9 @@ class Moment:
         states = _without(states, np.isnan(numbers))[of_row]
         disputed = columns.table.disputed(columns.table.index[resource.name], self._rows)
         if disputed.any():
+            # An operator's value counts whatever a host's own files say.
+            free = [columns.overridden(instance) is None for instance in layout.instances]
+            disputed = disputed & np.array([*free, True])[of_row]
             states = np.where(disputed & (states != ABSENT), np.int8(UNAVAILABLE), states)
         return Column(states, numbers[of_row])
 

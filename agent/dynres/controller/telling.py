@@ -95,7 +95,9 @@ class Telling:
         state, value, reason = cell.state, cell.value, cell.reason
         if resource.shared:
             # No value of its own: absent is what its pool says, but for a dispute.
-            disputed = column in self._core.table.clashes(row)
+            instance = self._core.distribution.instance_for(name, host)
+            overridden = instance is not None and self._core.operators.of(instance) is not None
+            disputed = column in self._core.table.clashes(row) and not overridden
             state, value = (UNAVAILABLE if disputed else ABSENT), None
         elif resource.leasable and state == FRESH:
             free = self._moment.column(name)

@@ -61,6 +61,9 @@ class Tracker:
         }
         for instance in self._instances.values():
             self._watch(instance, now)
+        self._overridden = {
+            key for key, one in self._instances.items() if core.operators.of(one) is not None
+        }
 
     @property
     def current(self) -> bool:
@@ -105,7 +108,20 @@ class Tracker:
             elif self._standing[row] != stands:
                 standing.add(row)
             self._standing[row] = stands
-        return Delta(cells, standing, joined, journal.forgotten, self._pools(now))
+        pools = self._pools(now)
+        self._overrides(pools, cells)
+        return Delta(cells, standing, joined, journal.forgotten, pools)
+
+    def _overrides(self, pools: list[Instance], cells: dict[int, set[int]]) -> None:
+        """A host whose definition differs has what an operator sets, and nothing otherwise."""
+        for instance in pools:
+            key = (instance.resource, instance.id)
+            if (self.core.operators.of(instance) is not None) == (key in self._overridden):
+                continue
+            self._overridden ^= {key}
+            column = self.table.index[instance.resource]
+            for row in np.flatnonzero(self.table.disputed(column)).tolist():
+                cells.setdefault(row, set()).add(column)
 
     def _forget(self, row: int) -> None:
         self._standing.pop(row, None)
