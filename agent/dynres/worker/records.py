@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from dynres.value import Value
+from dynres.value import Value, ValueType
 from dynres.worker.elim_format import elim_record
 from dynres.worker.formats import take
 from dynres.worker.json_format import json_pairs
@@ -82,7 +82,9 @@ class Records:
         told = {self._asked.target(pair.name) for pair in pairs}
         for name in direct.keys() & told:
             del direct[name]  # said again later in the batch, in another way
-        wanted = {name: kind for name, kind in self._asked.resources.items() if name in told}
+        wanted: dict[str, ValueType] = {
+            name: kind for name, kind in self._asked.resources.items() if name in told
+        }
         parsed = take([*pairs, *self._odd], wanted, self._asked.names)
         batch = Batch(
             records=self._records,
