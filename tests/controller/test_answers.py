@@ -43,7 +43,8 @@ hosts:
 def bench(tmp_path: Path) -> Bench:
     made = Bench(configured(tmp_path, RESOURCES.replace('["@eda"]', "[default]"), HOSTS))
     made.hello(b"1", "host1")
-    made.report(b"1", 1, measured("scratch_free", 12.5, 1.25), measured("lic", 40.0), full=True)
+    told = (measured("scratch_free", 12.5, 1.25), measured("lic", 40.0, instance="lic"))
+    made.report(b"1", 1, *told, full=True)
     return made
 
 

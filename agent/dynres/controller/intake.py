@@ -99,38 +99,64 @@ class Intake:
             return f"static: declared at {resource.place}"
         if given.resource in session.differs:
             return session.differs[given.resource]
-        fault = value_fault(resource, given.value)
-        value = None if fault else _as_declared(resource, given.value)
-        reason = f"refused: {fault}" if fault else given.reason
         if resource.shared:
-            duty = self._shared.duty(session.host, given.resource, given.instance)
-            if duty is None:
-                return _UNDESIGNATED
-            taken = self._shared.put(
-                duty,
-                value,
-                measured,
-                probe=given.probe,
-                reason=reason,
-                fallback=given.fallback,
-                keep=fault is None and run is not None and _could_not(run, resource),
-            )
-            return fault if taken else _LATE
+            return self._of_pool(session.host, resource, given, measured, run)
+        return self._own(row, resource, given, measured)
+
+    def _of_pool(
+        self, host: str, resource: Resource, given: Measured, measured: float, run: Run | None
+    ) -> str | None:
+        """Take what was measured for a shared instance."""
+        duty = self._shared.duty(host, given.resource, given.instance)
+        if duty is None:
+            return _UNDESIGNATED
+        judged = _judged(resource, given)
+        taken = self._shared.put(
+            duty,
+            judged.value,
+            measured,
+            probe=given.probe,
+            reason=judged.reason,
+            fallback=given.fallback,
+            keep=judged.fault is None and run is not None and _could_not(run, resource),
+        )
+        return judged.fault if taken else _LATE
+
+    def _own(
+        self, row: int | None, resource: Resource, given: Measured, measured: float
+    ) -> str | None:
+        """Take what a host has measured for itself."""
         column = self._table.index[given.resource]
         if row is None or self._table.raw_state(column, row) == ABSENT:
             return "not mapped to this host"
+        judged = _judged(resource, given)
         kind: SourceKind = "on_failure" if given.fallback else "probe"
         self._table.put(
             column,
             row,
-            value,
+            judged.value,
             origin=Origin(kind, given.probe),
             # The session's numbers say that this is the newest; two estimates of an instant
             # may still differ by what the stamps took on their way.
             measured=max(measured, self._table.measured(column, row)),
-            reason=reason,
+            reason=judged.reason,
         )
-        return fault
+        return judged.fault
+
+
+class _Judged(NamedTuple):
+    """What of a value counts; `fault`: why it is none of its resource."""
+
+    value: Value | None
+    reason: str | None
+    fault: str | None
+
+
+def _judged(resource: Resource, given: Measured) -> _Judged:
+    fault = value_fault(resource, given.value)
+    if fault is not None:
+        return _Judged(None, f"refused: {fault}", fault)
+    return _Judged(_as_declared(resource, given.value), given.reason, None)
 
 
 def _outcome(session: Session, number: Result, refused: dict[str, str]) -> Outcome:
