@@ -7,7 +7,10 @@ import pytest
 from handmade import Bench, configured, measured, run, sent
 
 from dynres.controller.answers import Answers
-from dynres.wire.messages import Assign, Measured, Problem, Welcome
+from dynres.controller.changes import Closed, CloseHost, OpenHost
+from dynres.controller.core import Note
+from dynres.controller.proposal import Instant
+from dynres.wire.messages import Assign, Measured, Problem, Run, SendAll, Welcome
 from dynres.wire.views import PoolView, ValueView
 
 RESOURCES = """
@@ -236,3 +239,115 @@ def test_when_no_reporter_is_usable_it_is_looked_for_again(bench: Bench) -> None
     assert pool(bench).reporter is None
     bench.wait(10, b"2")
     assert pool(bench).reporter == "host2"
+
+
+def failed(**keys: Any) -> Run:
+    return run("lic", outcome="failed", reason="server down", **keys)
+
+
+def test_two_failed_runs_hand_it_over_and_the_value_counts_until_its_ttl(bench: Bench) -> None:
+    bench.hello(b"2", "host2")
+    bench.hello(b"1", "host1")
+    bench.report(b"2", 1, lic(100.0), full=True)
+    bench.report(b"2", 2, runs=[failed()])
+    assert not measuring([*bench.wait(1, b"1", b"2"), *bench.hello(b"1", "host1")], b"1")
+    bench.report(b"2", 3, runs=[failed()])
+    assert measuring(bench.wait(1, b"1", b"2"), b"1")
+    bench.report(b"1", 1, lic(None, reason="server down"), runs=[failed()], full=True)
+    assert (pool(bench).state, pool(bench).free, pool(bench).reporter) == ("fresh", 95, "host1")
+    bench.wait(50, b"1", b"2")
+    view = shown(bench, "lic", "host3")
+    assert view is not None
+    assert view.reason == "older than its ttl of 45s; host1: server down"
+
+
+def test_a_run_that_is_told_twice_counts_once(bench: Bench) -> None:
+    bench.hello(b"2", "host2")
+    bench.hello(b"1", "host1")
+    bench.report(b"2", 1, lic(100.0), full=True)
+    bench.report(b"2", 2, runs=[failed()])
+    bench.report(b"2", 3, lic(100.0), runs=[failed()], full=True)
+    bench.wait(1, b"1", b"2")
+    assert pool(bench).reporter == "host2"
+
+
+def test_a_probe_that_is_not_here_hands_it_over_at_once(bench: Bench) -> None:
+    bench.hello(b"2", "host2")
+    bench.hello(b"1", "host1")
+    not_here = run("lic", not_here=True)
+    bench.report(b"2", 1, lic(None, reason="not here"), runs=[not_here], full=True)
+    assert measuring(bench.wait(1, b"1", b"2"), b"1")
+
+
+def test_a_value_that_the_probe_calls_unavailable_is_so_at_once_and_no_failure(
+    bench: Bench,
+) -> None:
+    bench.hello(b"2", "host2")
+    bench.hello(b"1", "host1")
+    bench.report(b"2", 1, lic(100.0), full=True)
+    for seq in range(2, 6):
+        bench.report(b"2", seq, lic(None, reason="said so"), runs=[run("lic")])
+    bench.wait(1, b"1", b"2")
+    assert (pool(bench).state, pool(bench).free, pool(bench).reporter) == (
+        "unavailable",
+        None,
+        "host2",
+    )
+
+
+def test_a_negative_measurement_that_comes_anyway_is_refused_and_grants_nothing(
+    bench: Bench,
+) -> None:
+    bench.hello(b"2", "host2")
+    bench.report(b"2", 1, lic(100.0), full=True)
+    (problem,) = sent(bench.report(b"2", 2, lic(-1.0)), Problem)
+    assert problem.refused == {"lic/lic": "negative"}
+    assert (pool(bench).state, pool(bench).free) == ("unavailable", None)
+
+
+def test_a_closed_host_is_no_reporter(bench: Bench) -> None:
+    bench.hello(b"2", "host2")
+    bench.hello(b"1", "host1")
+    closed = CloseHost("host2", Closed("new disk", "root", 0.0))
+    bench.core.operators.apply(closed, Instant(bench.now, 0.0))
+    assert measuring(bench.wait(1, b"1", b"2"), b"1")
+    bench.core.operators.apply(OpenHost("host2", "root"), Instant(bench.now, 0.0))
+    bench.wait(30, b"1", b"2")
+    assert pool(bench).reporter == "host1"
+
+
+def test_a_report_of_an_earlier_turn_never_wins_and_all_is_asked_for_again(bench: Bench) -> None:
+    bench.hello(b"2", "host2")
+    bench.hello(b"1", "host1")
+    bench.report(b"2", 1, lic(100.0), full=True)
+    bench.core.lost(b"2", bench.now)
+    bench.wait(20, b"1")
+    bench.report(b"1", 1, lic(50.0), full=True)
+    bench.bye(b"1")
+    bench.beat(b"2")
+    bench.wait(10, b"2")
+    assert pool(bench).reporter == "host2"
+    outputs = bench.report(b"2", 2, lic(100.0, 25.0))
+    assert pool(bench).reported == 50.0
+    assert bench.counts[-1] == "late"
+    assert len(sent(outputs, SendAll)) == 1
+    bench.report(b"2", 3, lic(60.0, 1.0), full=True)
+    assert pool(bench).reported == 60.0
+
+
+def test_changes_of_reporter_go_into_the_log_and_the_history(bench: Bench) -> None:
+    bench.hello(b"2", "host2")
+    bench.hello(b"1", "host1")
+    bench.bye(b"2")
+    outputs = bench.wait(1, b"1")
+    said = "lic/lic is measured by host1 now, instead of host2: its agent is lost"
+    assert said in [output.text for output in outputs if isinstance(output, Note)]
+    (event,) = [e for e in bench.core.events if e.resource == "lic"]
+    assert (event.what, event.instance, event.host) == ("reporter", "lic", "host1")
+
+
+def test_one_agent_measures_several_instances_of_a_resource(bench: Bench) -> None:
+    (welcome,) = sent(bench.hello(b"1", "host1"), Welcome)
+    assert {"lic/lic", "fs/host[1-2]"} <= set(welcome.measure)
+    (login,) = sent(bench.hello(b"l", "login1"), Welcome)
+    assert login.measure == ()
