@@ -41,3 +41,9 @@ def test_the_examples_load(tmp_path: Path):
     loaded = load(tmp_path, "controller", everything=True)
     assert loaded.warnings == ()
     assert loaded.configuration.agent.host == "node001"
+
+
+def test_the_smaller_examples_load_too(tmp_path: Path):
+    for text in re.findall(r"```yaml\n(resources:.*?)```", PAGE, re.DOTALL):
+        (tmp_path / "resources.yaml").write_text(text)
+        assert load(tmp_path, "controller", everything=True).warnings == ()
