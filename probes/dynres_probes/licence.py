@@ -34,6 +34,8 @@ class Options:
     """`27000@lic1`, or a licence file: what `-c` gets; None: what the tool finds by itself."""
     command: tuple[str, ...] = ()
     """In place of `lmutil lmstat -a` or `rlmutil rlmstat -a`, with all its arguments."""
+    owners: tuple[str, ...] = ()
+    """Users beside root and the agent's who may own the tool: vendors' software often has one."""
     timeout: float = 8.0
     """Seconds that the tool has; less than the probe's own timeout."""
 
@@ -63,7 +65,7 @@ class Licence:
             *(("-c", options.server) if options.server else ()),
         )
         try:
-            done = tool.run(command, options.timeout)
+            done = tool.run(command, options.timeout, owners=options.owners)
         except FileNotFoundError as error:
             raise ProbeError(f"{error}; name it with its path under command:") from None
         text = f"{done.stdout}\n{done.stderr}"

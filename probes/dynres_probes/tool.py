@@ -134,8 +134,15 @@ def kill(children: Sequence[Child]) -> None:
     wait(children, time.monotonic() + PATIENCE)
 
 
-def run(command: Sequence[str], seconds: float, limit: int = OUTPUT_LIMIT) -> Finished:
+def run(
+    command: Sequence[str],
+    seconds: float,
+    limit: int = OUTPUT_LIMIT,
+    owners: Sequence[str] = (),
+) -> Finished:
     """One run to its end; whatever it started is ended with it, also what left its session.
+
+    `owners`: users beside root and this one who may own the program and its folders.
 
     Raises ProbeError where it cannot be started, takes longer than `seconds`, or prints more
     than `limit` bytes; FileNotFoundError where there is no such program.
@@ -145,7 +152,7 @@ def run(command: Sequence[str], seconds: float, limit: int = OUTPUT_LIMIT) -> Fi
         raise ProbeError(f"{name}: an earlier copy cannot be ended, pid {_stuck[key].pid}")
     _stuck.pop(key, None)
     try:
-        child = Child(find(name), command, limit)
+        child = Child(find(name, owners), command, limit)
     except FileNotFoundError:
         raise
     except OSError as error:
@@ -173,8 +180,8 @@ def ended(child: Child) -> bool:
     return child.status is not None
 
 
-def find(name: str) -> str:
-    """The program, by path or in PATH, when nobody but root and this user may change it.
+def find(name: str, owners: Sequence[str] = ()) -> str:
+    """The program, by path or in PATH, when nobody but root, this user and `owners` may change it.
 
     Raises FileNotFoundError, ProbeError.
     """
@@ -185,17 +192,27 @@ def find(name: str) -> str:
             raise ProbeError(f"{name}: not an executable file")
         raise FileNotFoundError(f"{name}: no such program")
     real = Path(path).resolve()
+    trusted = {0, os.geteuid(), *map(_uid, owners)}
     for part in (real, *real.parents):
         status = part.stat()
         sticky = part != real and status.st_mode & stat.S_ISVTX and status.st_uid == 0
         others = status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not sticky
-        if others or status.st_uid not in {0, os.geteuid()}:
+        if others or status.st_uid not in trusted:
             mode = stat.filemode(status.st_mode)
             raise ProbeError(
                 f"{part}: owner {status.st_uid}, {mode}: others than root and this user "
-                f"could change what runs here; chown and chmod it"
+                "could change what runs here; chown and chmod it"
             )
     return path
+
+
+def _uid(user: str) -> int:
+    import pwd
+
+    try:
+        return pwd.getpwnam(user).pw_uid
+    except KeyError:
+        raise ProbeError(f"owners: no such user: {user}") from None
 
 
 def _pipe() -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 import stat
 import sys
 from datetime import date
@@ -146,6 +147,19 @@ def test_a_tool_that_others_may_change_is_not_run(lmutil, tmp_path):
     path.chmod(path.stat().st_mode | stat.S_IWOTH)
     with pytest.raises(ProbeError, match=r"lmutil: owner \d+, -rwxr-xrwx"):
         Licence(Options(("iris",))).read()
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a file away")
+def test_a_tool_of_another_owner_is_run_where_that_one_is_trusted(lmutil, tmp_path):
+    lmutil("lmutil", "echo 'Users of iris:  (Uncounted, node-locked)'")
+    os.chown(tmp_path / "bin/lmutil", pwd.getpwnam("nobody").pw_uid, -1)
+    with pytest.raises(ProbeError, match="chown and chmod"):
+        Licence(Options(("iris",), what=("used",))).read()
+    assert Licence(Options(("iris",), what=("used",), owners=("nobody",))).read() == {
+        "iris_used": None
+    }
+    with pytest.raises(ProbeError, match="owners: no such user: nobody-here"):
+        Licence(Options(("iris",), owners=("nobody-here",))).read()
 
 
 def test_the_probe_imports_little():
