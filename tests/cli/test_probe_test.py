@@ -60,6 +60,14 @@ resources:
     interval: 10s
     probe: {{command: [/bin/echo, 40]}}
     resourcemap: [{{location: [h2, h3]}}]
+  - name: licences
+    flags: [shared]
+    measures: total
+    interval: 10s
+    probe: {{command: [/bin/sh, -c, "echo $LEFT"]}}
+    resourcemap:
+      - {{name: north, location: [h2], reporter: [h1], probe: {{env: {{LEFT: "-3"}}}}}}
+      - {{name: south, location: [h3], reporter: [h1], probe: {{env: {{LEFT: "5"}}}}}}
 probes:
   - name: several
     command:
@@ -190,3 +198,16 @@ def test_text_shows_every_part_for_a_person(folder, dynres):
     names = [line.split()[0] for line in done.stdout.splitlines() if line[0] != " "]
     parts = ("probe", "command", "user", "cwd", "env", "stdout", "stderr", "exit", "duration")
     assert names == [*parts, "values", "verdict"]
+
+
+def test_the_probe_of_one_entry_is_tested_by_the_name_of_its_instance(folder):
+    shown = as_document(tried(folder, "licences/south"))
+    assert (shown["probe"], shown["values"]) == ("licences/south", {"licences": 5})
+    assert shown["env"]["DYNRES_PROBE"] == "licences"
+
+
+def test_a_negative_amount_is_bad_output(folder):
+    shown = as_document(tried(folder, "licences/north"))
+    assert (shown["outcome"], shown["values"]) == ("bad_output", {})
+    assert [r["text"] for r in shown["refused"]] == ["-3"]
+    assert "jobs can hold" in shown["reason"]

@@ -10,6 +10,7 @@ import msgspec
 
 from dynres.config.model import Configuration
 from dynres.value import format_duration
+from dynres.wire.targets import target
 from dynres.worker.accounts import Account, AccountError
 from dynres.worker.agent import clock
 from dynres.worker.command import environment
@@ -42,11 +43,13 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 def spec_of(configuration: Configuration, host: str, probe: str) -> tuple[RunSpec, bool]:
     """What the agent of `host` runs for that probe, and whether it does by its own files.
 
-    Raises NoTrialError.
+    `RESOURCE/INSTANCE` is the probe of one entry of a shared resource. Raises NoTrialError.
     """
     declaration = Declaration(configuration, host)
     dynamic = {r.name for r in configuration.resources if r.dynamic}
-    shared = {r.name for r in configuration.resources if r.dynamic and r.shared}
+    several = [r for r in configuration.resources if r.dynamic and r.shared]
+    shared = {r.name for r in several}
+    shared |= {target(r.name, e.instance) for r in several for e in r.entries if e.instance}
     for measured, mapped in ((declaration.own_measure() | shared, True), (dynamic, False)):
         spec = declaration.plan(measured).specs.get(probe)
         if spec is not None:
