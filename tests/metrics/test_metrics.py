@@ -70,6 +70,14 @@ def test_numbers_and_booleans_are_values_and_strings_are_labels() -> None:
     assert ("dynres_resource_age_seconds", (("resource", "os"),)) not in found
 
 
+def test_several_pools_of_one_resource_are_series_of_their_own() -> None:
+    values = [CurrentValue("lic", 12.0, 1.0, pool="north"), CurrentValue("lic", 3.0, 1.0, pool="b")]
+    with page_of(AgentMetrics(lambda: values), READY) as page:
+        found = series(page)
+    assert found["dynres_resource_value", (("pool", "north"), ("resource", "lic"))] == 12
+    assert found["dynres_resource_age_seconds", (("pool", "b"), ("resource", "lic"))] == 1
+
+
 def test_an_unavailable_value_has_no_series() -> None:
     with page_of(AgentMetrics(lambda: [CurrentValue("r", None, 70.0)]), READY) as page:
         found = series(page)

@@ -279,7 +279,8 @@ class Agent:
         """What the metrics page shows."""
         for name, standing in self.latest.standings(clock()):
             resource, pool = resource_of(name), instance_of(name)
-            yield CurrentValue(resource, standing.value, standing.age, pool=pool)
+            only = None if pool == resource else pool  # named after it: there is no other
+            yield CurrentValue(resource, standing.value, standing.age, pool=only)
 
 
 def _after(result: RunResult) -> After:
