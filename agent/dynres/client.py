@@ -340,6 +340,15 @@ class AsyncClient(AsyncLeaseVerbs):
             thread.submit(follow.close)  # by the thread that uses it, once it has come back
             thread.shutdown(wait=False)
 
+    def batch(self, work: Callable[[Batch], T], *, timeout: float | None = None) -> Awaitable[T]:
+        """Many requests in flight: `work` makes them and takes the answers, in a thread."""
+
+        def run() -> T:
+            with self._client.batch(timeout=timeout) as batch:
+                return work(batch)
+
+        return asyncio.to_thread(run)
+
     def reload(self, *, timeout: float = RELOAD_TIMEOUT) -> Awaitable[tuple[str, ...]]:
         """As Client.reload."""
         return self._run(lambda: self._client.reload(timeout=timeout))

@@ -123,8 +123,12 @@ def test_every_field_is_always_there_and_numbers_are_lossless(bench: Bench) -> N
     assert isinstance(view, dict)
     assert list(view) == ["state", "closed", "agent", "config", "why_closed", "values"]
     for value in view["values"].values():
-        assert list(value) == ["value", "last", "unit", "state", "reason", "age", "source"]
-        assert list(value["source"]) == ["kind", "probe", "reporter", "place"]
+        assert list(value) == [
+            *("value", "last", "unit", "state", "reason", "age", "source", "reported"),
+        ]
+        assert list(value["source"]) == [
+            *("kind", "probe", "reporter", "place", "who", "since", "why", "until"),
+        ]
     assert json.dumps(view["values"]["quota"]["value"]) == "20"
 
 

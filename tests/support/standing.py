@@ -25,6 +25,7 @@ class Standing:
         self.port = free_port()
         self.log = folder / "log"
         self.process: subprocess.Popen[bytes] | None = None
+        self.begun: list[subprocess.Popen[str]] = []
 
     @property
     def endpoint(self) -> str:
@@ -76,14 +77,24 @@ class Standing:
 
     def begin(self, *arguments: object) -> "subprocess.Popen[str]":
         """Start one command against it."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "dynres", *map(str, arguments)],
-            env={**CLEAN, "DYNRES_CONTROLLER": self.endpoint},
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
+        self.begun.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "dynres", *map(str, arguments)],
+                env={**CLEAN, "DYNRES_CONTROLLER": self.endpoint},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
         )
+        return self.begun[-1]
+
+    def close(self) -> int:
+        """End everything that was started; the controller's status."""
+        for process in self.begun:
+            with process:
+                process.kill()
+        return 0 if self.process is None else self.kill(signal.SIGTERM)
 
 
 @contextmanager
@@ -94,5 +105,5 @@ def standing(folder: Path, resources: str, hosts: str) -> Iterator[Standing]:
     try:
         yield made
     finally:
-        status = 0 if made.process is None else made.kill(signal.SIGTERM)
+        status = made.close()
     assert status == 0, made.log.read_text()

@@ -87,19 +87,12 @@ def acquire(
     if stream is not None:
         return _stream(stream, "acquire", owner, controller)
     if job is None or host is None or not need:
-        missing = [n for n, v in (("--job", job), ("--host", host), ("--need", need)) if not v]
-        raise click.UsageError(f"Missing option {', '.join(missing)}.")
+        raise click.UsageError("Missing option --job, --host or --need.")
     seats = read_hosts(host, slots)
     with asking(controller) as client:
+        hosts = without_groups(client, seats)
         view = client.acquire(
-            job,
-            without_groups(client, seats),
-            need,
-            owner=owner,
-            request=request,
-            ttl=ttl,
-            running=running,
-            wait=wait,
+            job, hosts, need, owner=owner, request=request, ttl=ttl, running=running, wait=wait
         )
     return answered(view, as_json=as_json)
 

@@ -11,7 +11,8 @@ from typing import Final
 from dynres import notify
 from dynres.config.faults import ConfigError, Fault
 from dynres.config.result import Loaded
-from dynres.controller.core import Core, Note, Output
+from dynres.controller.clock import clock, instant
+from dynres.controller.core import Core, Note, Output, Rule
 from dynres.controller.desk import Desk, broken, unreadable
 from dynres.controller.feed import Feed
 from dynres.controller.leasing import Leasing
@@ -26,7 +27,6 @@ from dynres.controller.options import (
     state_folder,
     waiting_for_restart,
 )
-from dynres.controller.proposal import Instant
 from dynres.controller.reading import read_folder
 from dynres.controller.say import Log, complain
 from dynres.metrics import ControllerMetrics, on_loop
@@ -43,16 +43,6 @@ TELL: Final = 0.1
 FEED_QUEUE: Final = 64
 """Messages that a subscriber of the feed may leave untaken."""
 log = logging.getLogger("dynres.controller")
-
-
-def clock() -> float:
-    """The controller's clock: forward only, suspend included."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def instant() -> Instant:
-    """Now, on both clocks."""
-    return Instant(clock(), time.time())
 
 
 class Server:
@@ -73,28 +63,9 @@ class Server:
         loop = asyncio.get_running_loop()
         self._metrics = ControllerMetrics(on_loop(loop, lambda: numbers(self._core, clock())))
         with contextlib.ExitStack() as opened:
-            folder = state_folder(options, loaded.configuration)
             # Before any port: a second controller is told who is active, not which port is taken.
-            self._ledger = SqliteLedger(folder, hand_over=loop.call_soon_threadsafe)
+            self._open_ledger(loaded, rule)
             opened.callback(self._ledger.close)
-            state = self._ledger.load()
-            self._core = Core(
-                loaded.configuration,
-                rule,
-                clock(),
-                self._metrics.report,
-                state=state,
-                wall=time.time(),
-                epoch=self._ledger.epoch,
-            )
-            self._leasing = Leasing(
-                self._core,
-                self._ledger,
-                instant,
-                warn=self._log.warn,
-                count=self._metrics.leased,
-                fenced=self._fenced,
-            )
             self._agents = Listener(where.agents, self._on_agent)
             opened.callback(self._agents.close)
             self._clients = Listener(where.clients, self._on_client)
@@ -104,6 +75,36 @@ class Server:
             self._page = self._serve_page(where)
             self._opened = opened.pop_all()
 
+        self._start()
+
+    def _open_ledger(self, loaded: Loaded, rule: Rule) -> None:
+        """The core as the ledger has kept it. Raises LedgerError or OSError."""
+        hand_over = asyncio.get_running_loop().call_soon_threadsafe
+        with contextlib.ExitStack() as opened:
+            folder = state_folder(self._options, loaded.configuration)
+            self._ledger = SqliteLedger(folder, hand_over=hand_over)
+            opened.callback(self._ledger.close)
+            self._core = Core(
+                loaded.configuration,
+                rule,
+                clock(),
+                self._metrics.report,
+                state=self._ledger.load(),
+                wall=time.time(),
+                epoch=self._ledger.epoch,
+            )
+            opened.pop_all()
+
+    def _start(self) -> None:
+        """What stands between the sockets and the core."""
+        self._leasing = Leasing(
+            self._core,
+            self._ledger,
+            instant,
+            warn=self._log.warn,
+            count=self._metrics.leased,
+            fenced=self._fenced,
+        )
         self._feed = Feed(
             self._core,
             self._feeds.send,
@@ -237,10 +238,10 @@ class Server:
         self, peer: bytes, call: Call, request: LeaseRequest | OperatorRequest, begun: float
     ) -> None:
         """Answered by callbacks: a task for each would cost more than the answer."""
-        tag = str(request.__struct_config__.tag)
 
         def reply(answer: AnyAnswer) -> bool:
             if not isinstance(answer, Waiting):
+                tag = str(request.__struct_config__.tag)
                 self._metrics.operation(tag, time.perf_counter() - begun)
             return self._clients.send(peer, encode(Result(id=call.id, answer=answer)))
 
@@ -250,7 +251,7 @@ class Server:
             taken = True
         finally:
             if not taken:
-                reply(Failure(code="internal", message="a defect of the controller (see its log)"))
+                reply(Failure(code="internal", message="a defect (see the controller's log)"))
 
     def _answered(self, peer: bytes, body: bytes, task: asyncio.Task[bytes]) -> None:
         self._answering.discard(task)

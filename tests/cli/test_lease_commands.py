@@ -1,0 +1,180 @@
+"""The commands of those who hold amounts, as a shell sees them: exit codes and documents."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+from standing import standing
+
+from dynres.cli.asked import read_as_of
+
+RESOURCES = """
+resources:
+  - name: iris
+    flags: [shared]
+    resourcemap:
+      - {value: 10, location: [all]}
+  - name: scratch
+    unit: GB
+    flags: [consumable]
+    resourcemap:
+      - {value: 100, location: [default]}
+"""
+HOSTS = "hosts: [{name: 'h[1-4]'}]\ngroups: {some: ['h[2-3]']}\n"
+
+
+@pytest.fixture(scope="module")
+def here(tmp_path_factory):
+    with standing(tmp_path_factory.mktemp("standing"), RESOURCES, HOSTS) as made:
+        yield made
+
+
+def document(done):
+    return json.loads(done.stdout)
+
+
+def test_acquire_says_by_its_exit_code_what_was_answered(here):
+    asked = ("acquire", "--job", "codes", "--host", "h1", "--json")
+    granted = here.call(*asked, "--need", "iris=4")
+    assert (granted.returncode, document(granted)["answer"]) == (0, "granted")
+    wait = here.call(*asked, "--need", "iris=7")
+    assert (wait.returncode, document(wait)["answer"]) == (75, "wait")
+    never = here.call(*asked, "--need", "iris=11")
+    assert (never.returncode, document(never)["answer"]) == (69, "never")
+    strange = here.call(*asked, "--need", "irsi=1")
+    assert (strange.returncode, document(strange)["error"]["code"]) == (1, "unknown_resource")
+    foreign = here.call(
+        "release", "--owner", "x", "--lease", document(granted)["leases"][0]["lease"]
+    )
+    assert foreign.returncode == 77
+    assert here.call("release", "--job", "codes").returncode == 0
+    again = here.call("release", "--job", "codes", "--json")
+    assert (again.returncode, document(again)) == (0, {"released": []})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--job", "1", "--host", "h1", "--need", "iris=x"), "iris=x"),
+        (("--job", "1", "--host", "h1", "--need", "iris"), "RESOURCE=AMOUNT"),
+        (("--job", "1", "--host", "h1", "--need", "iris=1/core"), "/job, /host or /slot"),
+        (("--job", "1", "--host", "h1"), "--need"),
+        (("--job", "1", "--host", "h1", "--need", "iris=1", "--ttl", "soon"), "duration"),
+    ],
+)
+def test_what_is_no_request_is_a_usage_error_that_says_what_is_expected(dynres, arguments, told):
+    done = dynres("acquire", *arguments)
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
+def test_no_controller_is_111(dynres):
+    done = dynres("release", "--job", "1", "--controller", "tcp://127.0.0.1:1")
+    assert done.returncode == 111
+
+
+def test_slots_groups_and_units_are_charged_as_written(here):
+    done = here.call(
+        *("acquire", "--job", "slots", "--host", "h1*4,@some*2", "--json"),
+        *("--need", "scratch=512MB/slot"),
+    )
+    held = {one["host"]: one["amount"] for one in document(done)["leases"]}
+    assert held == {"h1": 2, "h2": 1, "h3": 1}
+    here.call("release", "--job", "slots")
+
+
+def test_lines_in_are_answered_by_lines_in_the_same_order(here):
+    lines = [
+        {"job": "a", "host": "h1", "need": {"iris": 1}},
+        {"job": "b", "host": ["h1*2", "h2"], "need": ["iris=0.5"]},
+        {"job": "c", "host": "h1", "need": {"iris": 99}},
+        {"jobb": "c"},
+        {"job": "d", "host": "h1", "need": {"iris": 0.25}, "ttl": "5m"},
+    ]
+    text = "\n".join([*map(json.dumps, lines[:4]), "no json", json.dumps(lines[4])])
+    done = here.call("acquire", "-", stdin=text)
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [a.get("answer") or a["error"]["code"] for a in answers] == [
+        *("granted", "granted", "never", "usage", "usage", "granted"),
+    ]
+    assert answers[5]["leases"][0]["expires"] is not None
+    assert done.returncode == 69
+    jobs = "\n".join(json.dumps({"job": job}) for job in "abcd")
+    done = here.call("release", "-", stdin=jobs)
+    counts = [len(json.loads(line)["released"]) for line in done.stdout.splitlines()]
+    assert (done.returncode, counts) == (0, [1, 1, 0, 1])
+
+
+def test_each_line_is_answered_while_the_pipe_stays_open(here):
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dynres", "acquire", "-", "--controller", here.endpoint],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with process:
+        for number in range(3):
+            asked = {"job": f"pipe{number}", "host": "h1", "need": {"iris": 1}}
+            process.stdin.write(json.dumps(asked) + "\n")
+            process.stdin.flush()
+            assert json.loads(process.stdout.readline())["job"] == f"pipe{number}"
+        process.stdin.close()
+    assert process.returncode == 0
+    for number in range(3):
+        here.call("release", "--job", f"pipe{number}")
+
+
+def test_overrides_and_closed_hosts_are_set_shown_and_taken_back(here):
+    done = here.call(
+        *("set", "iris", "3", "--pool", "iris", "--reason", "audit", "--for", "1h", "--json")
+    )
+    [override] = document(done)["overrides"]
+    assert list(override) == [
+        *("resource", "value", "host", "instance", "who", "reason", "since", "until"),
+    ]
+    assert (override["value"], override["instance"], override["reason"]) == (3, "iris", "audit")
+    told = here.call("explain", "h1", "iris").stdout
+    assert "has set it at" in told
+    assert "audit" in told
+    assert here.call("unset", "iris").returncode == 0
+    assert here.call("host", "close", "h[1-2]", "--reason", "rack").returncode == 0
+    detail = document(here.call("hosts", "h1", "--all-hosts", "--json"))
+    assert detail["hosts"] == ["h1"]
+    assert "never, closed" in here.call("hosts", "h1", "--all-hosts").stdout
+    assert "h[1-2]" in here.call("host", "open", "@some", "h1").stdout
+    whats = [e["what"] for e in document(here.call("history", "--json"))["entries"]]
+    assert {"set", "unset", "closed", "opened"} <= set(whats)
+
+
+def test_reconcile_wants_to_know_when_the_list_was_begun(here):
+    here.call("acquire", "--job", "gone", "--host", "h1", "--need", "iris=1")
+    empty = here.call("reconcile", "--jobs", "-", "--as-of", "-0.001s", stdin="")
+    assert (empty.returncode, "--allow-empty" in empty.stderr) == (2, True)
+    assert here.call("reconcile", "--jobs", "-", stdin="1\n").returncode == 2
+    done = here.call("reconcile", "--jobs", "-", "--as-of", "-0.001s", "--json", stdin="1\n2\n")
+    assert [one["job"] for one in document(done)["released"]] == ["gone"]
+
+
+def test_times_are_read_as_rfc_3339_as_seconds_or_as_ago():
+    assert read_as_of("1700000000") == 1_700_000_000
+    assert read_as_of("2023-11-14T22:13:20Z") == 1_700_000_000
+    for text in ("2023-11-14T22:13:20", "yesterday", "-soon"):
+        with pytest.raises(ValueError, match=r"expected|not a duration"):
+            read_as_of(text)
+
+
+def test_watching_without_a_terminal_prints_what_is_new(here):
+    process = here.begin("pools", "--watch")
+    assert process.stdout is not None
+    first = process.stdout.readline()
+    assert first.startswith("pool iris: 10 of 10 free")
+    here.call("acquire", "--job", "seen", "--host", "h1", "--need", "iris=4")
+    while not (line := process.stdout.readline()).startswith("pool iris"):
+        assert line
+    assert "6 of 10 free" in line
+    process.terminate()
+    process.communicate()
+    here.call("release", "--job", "seen")
