@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from dynres.cli.findings import Finding, fail, good, warn
-from dynres.cli.local import runtime_folders
+from dynres.cli.local import ask_agent, runtime_folders
+from dynres.cli.output import CommandError
 from dynres.cli.service_user import asked_as, service_account
 from dynres.config.model import Configuration
 
@@ -48,6 +49,16 @@ class Process:
     def uid(self) -> int:
         """The user's number."""
         return self.account.pw_uid if self.account else os.geteuid()
+
+
+def capabilities_of_agent(host: str | None) -> int:
+    """The mask of those `CAPABILITIES` that the running agent has; 0 where none runs."""
+    try:
+        pid = ask_agent(host, "status")["pid"]
+    except CommandError:
+        return 0
+    held = int(Process.of(pid).status.get("CapEff", "0"), 16)
+    return held & sum(1 << bit for bit in CAPABILITIES.values())
 
 
 def _text(path: Path) -> str:

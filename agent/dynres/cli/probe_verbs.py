@@ -157,13 +157,16 @@ def test(name: str, config: Path, host: str | None, as_json: bool) -> int:
       dynres probe test scratch_free
       dynres probe test scratch_free --config examples/scratch --json
     """
+    import os
     import socket
 
+    from dynres.cli.machine import capabilities_of_agent
     from dynres.cli.probe_test import as_document, lines
     from dynres.cli.service_user import become_service_user
 
     configuration = read_folder(config.absolute(), "agent").configuration
-    become_service_user()
+    # With `user:` a probe needs what the service's manager gave it.
+    become_service_user(capabilities_of_agent(host) if os.geteuid() == 0 else 0)
     trial = _try(configuration, host or configuration.agent.host or socket.gethostname(), name)
     if not trial.mapped:
         output.tell(f"warning: the daemon of {trial.spec.host} does not run it: none of its")

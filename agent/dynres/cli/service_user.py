@@ -9,14 +9,17 @@ from typing import Final
 
 import dynres
 from dynres.cli import output
+from dynres.cli.kept import keeping
 from dynres.cli.output import CommandError
 
 SERVICE: Final = "dynres"
 NOBODY: Final = "nobody"
 
 
-def become_service_user() -> None:
+def become_service_user(capabilities: int = 0) -> None:
     """From now on as the service's user where we are root, else as we are (with a message).
+
+    `capabilities`: a mask of those that the service has.
 
     Where that user cannot execute this very Python (one in root's home) we stay root, as an agent
     that is root there: commands run as that user all the same. Raises CommandError.
@@ -38,7 +41,7 @@ def become_service_user() -> None:
         )
         os.environ.update(HOME="/root", USER="root")
     else:
-        _become(account)
+        _become(account, capabilities)
         os.environ.update(HOME=account.pw_dir, USER=name, LOGNAME=name)
     _as_a_service()
 
@@ -55,11 +58,12 @@ def _as_a_service() -> None:
     os.environ.pop("XDG_RUNTIME_DIR", None)
 
 
-def _become(account: pwd.struct_passwd) -> None:
+def _become(account: pwd.struct_passwd, capabilities: int = 0) -> None:
     try:
-        os.initgroups(account.pw_name, account.pw_gid)
-        os.setgid(account.pw_gid)
-        os.setuid(account.pw_uid)
+        with keeping(capabilities):
+            os.initgroups(account.pw_name, account.pw_gid)
+            os.setgid(account.pw_gid)
+            os.setuid(account.pw_uid)
     except OSError as error:
         raise CommandError(f"cannot become {account.pw_name}: {error.strerror}") from error
 
