@@ -38,6 +38,8 @@ check: lint test
 # The long forms of tests that the normal run has a short form of.
 heavy: $(VENV)/installed-test
 	DYNRES_HISTORIES=20000 $(BIN)/python -m pytest -q --timeout 0 tests/pools/test_histories.py
+	DYNRES_KILLS=200 DYNRES_RACES=1000 $(BIN)/python -m pytest -q -s -n0 --timeout 0 \
+	  tests/leasing/test_controller_killed.py
 	DYNRES_RELOADS=200 $(BIN)/python -m pytest -q --timeout 0 tests/agent/test_soak.py
 
 bench: $(VENV)/installed-test

@@ -85,6 +85,7 @@ class Standing:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
+                process_group=0,
             )
         )
         return self.begun[-1]

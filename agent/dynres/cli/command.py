@@ -80,7 +80,10 @@ class Command:
             with suppress(ProcessLookupError):
                 os.kill(self._pid, number)
         if number in STOPS:
-            os.kill(os.getpid(), signal.SIGSTOP)  # until somebody continues us
+            # As the kernel means it: nobody could continue what a terminal's shell does not see.
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+            os.kill(os.getpid(), number)
+            signal.pthread_sigmask(signal.SIG_BLOCK, {number})
 
 
 def hold() -> None:

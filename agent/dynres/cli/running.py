@@ -173,7 +173,9 @@ class Run:
                 self._take_again(client)
 
     def _take_again(self, client: "Client") -> None:
-        client.release(lease=self._alive(client), owner=self._owner)
+        alive = self._alive(client)
+        if alive:
+            client.release(lease=alive, owner=self._owner)
         view = client.acquire(
             self._job, self._seats, self._needs, owner=self._owner, ttl=self._ttl, running=True
         )

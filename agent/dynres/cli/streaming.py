@@ -64,7 +64,7 @@ def serve_lines(client: "Client", verb: str, owner: str) -> int:
         while lines.descriptor is not None or batch.open or waiting:
             while not batch.full and (line := lines.next()) is not None:
                 waiting.append(_ask(client, batch, line, owner, send))
-            code = code or _tell(batch, waiting)
+            code = _tell(batch, waiting, code)
             if lines.descriptor is not None and not batch.full:
                 if not batch.turn(beside=lines.descriptor):
                     lines.more()
@@ -92,9 +92,8 @@ def _ask(
     return None
 
 
-def _tell(batch: "Batch", waiting: deque[AnyAnswer | None]) -> int:
+def _tell(batch: "Batch", waiting: deque[AnyAnswer | None], code: int) -> int:
     """Print the answers that are ready, as far as the order allows; the first exit code not 0."""
-    code = 0
     told = False
     ready = batch.ready()
     while waiting:
@@ -102,7 +101,8 @@ def _tell(batch: "Batch", waiting: deque[AnyAnswer | None]) -> int:
         if answer is None:
             break
         waiting.popleft()
-        code = code or _print(answer)
+        here = _print(answer)
+        code = code or here
         told = True
     if told:
         output.flush()
