@@ -31,7 +31,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def command(folder: Path, *arguments: str) -> list[str]:
-    defaults = ("--agent-port", "0", "--client-port", "0", "--feed-port", "0", "--metrics", "127.0.0.1:0")
+    ports = ("--agent-port", "0", "--client-port", "0", "--feed-port", "0")
+    defaults = (*ports, "--metrics", "127.0.0.1:0", "--state", str(folder / "state"))
     return [
         *(sys.executable, "-m", "dynres.controller", "--config", str(folder)),
         *(*defaults, *arguments),
