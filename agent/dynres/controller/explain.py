@@ -182,6 +182,7 @@ def _holders(pool: PoolView) -> Iterator[str]:
 def _reporter(core: Core, instance: Instance) -> str:
     shared = core.shared.get(instance)
     if shared.reporter is not None:
-        return f"{shared.reporter} measures it for all of them."
+        trouble = f"; its last run gave nothing: {shared.trouble}" if shared.trouble else ""
+        return f"{shared.reporter} measures it for all of them{trouble}."
     reporters = core.distribution.reporters(instance)
     return f"Nobody measures it now: none of {fold(reporters)} has a usable agent."

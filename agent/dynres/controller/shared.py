@@ -20,6 +20,8 @@ from dynres.wire.targets import target
 GRACE: Final = 5.0
 """Seconds after the start in which an agent that measures already is preferred, then the order of
 the reporters: agents take up to 4 s to come back to a new controller, in any order."""
+ORDERED: Final = 100
+"""Reporters beyond which their order is not worth looking at while a controller starts."""
 LONGEST_PAUSE: Final = 8.0
 """Seconds between two searches while no reporter is usable, at most."""
 FAILURES: Final = 2
@@ -209,14 +211,13 @@ class SharedTable:
             if shared.reporter == host:
                 shared.settled |= named_it
                 continue
-            reporters = self._distribution.reporters(instance)
-            if not (shared.reporter is None or named_it or early) or host not in reporters:
+            wanted = shared.reporter is None or named_it
+            if not wanted and (shared.settled or not early):
                 continue
-            if shared.reporter is not None and not named_it:
-                first = reporters.index(host) < reporters.index(shared.reporter)
-                if shared.settled or not first:
-                    continue
-            if obstacle(host, instance.resource) is None:
+            reporters = self._distribution.reporters(instance)
+            if not wanted and not _before(host, shared.reporter, reporters):
+                continue
+            if host in reporters and obstacle(host, instance.resource) is None:
                 settled = shared.settled or named_it
                 changed |= self._give(shared, host)
                 shared.settled = settled
@@ -333,3 +334,10 @@ class SharedTable:
 
 def _due(shared: Shared, now: float) -> bool:
     return shared.over is not None and now >= shared.over
+
+
+def _before(host: str, reporter: str | None, reporters: tuple[str, ...]) -> bool:
+    """Whether `host` stands before the reporter in a list that is short enough to have an order."""
+    if len(reporters) > ORDERED or reporter not in reporters or host not in reporters:
+        return False
+    return reporters.index(host) < reporters.index(reporter)
