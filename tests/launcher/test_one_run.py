@@ -91,17 +91,60 @@ def test_whatever_a_run_leaves_is_killed_however_it_ends(script, end):
     assert left == []
 
 
-def test_an_orphan_that_cleared_its_environment_is_killed_when_no_run_could_own_it():
-    seconds = f"6{uuid4().int % 10**6:06d}"
+CLEARED = "env -i /usr/bin/setsid"
+UNMARKED = "env -i /usr/bin/prlimit --rttime=unlimited /usr/bin/setsid"
+
+
+def sleep_time() -> str:
+    """A number of seconds that no other sleeper has: it can be found by that."""
+    return f"6{uuid4().int % 10**6:06d}"
+
+
+def test_an_orphan_that_cleared_its_environment_is_killed_with_its_own_run():
+    seconds = sleep_time()
+
+    async def run_both(client):
+        other = asyncio.create_task(client.run(shell("sleep 60", run="other")))
+        result = await client.run(shell(f"{CLEARED} /bin/sleep {seconds} & sleep 0.1"))
+        left = marked(seconds)
+        client.cancel("other")
+        await other
+        return result.status, left
+
+    assert with_launcher(run_both) == ("exited", [])
+
+
+def test_an_orphan_without_either_mark_is_killed_when_no_run_could_own_it():
+    seconds = sleep_time()
 
     async def run_both(client):
         other = asyncio.create_task(client.run(shell("sleep 1")))
-        result = await client.run(shell(f"env -i /usr/bin/setsid /bin/sleep {seconds} & exit 0"))
+        result = await client.run(shell(f"{UNMARKED} /bin/sleep {seconds} & sleep 0.1"))
         assert result.status == "exited"
         assert (await other).status == "exited"
         return await asyncio.to_thread(until, lambda: not marked(seconds))
 
     assert with_launcher(run_both)
+
+
+def test_starts_at_the_same_time_do_not_mix_up_whose_orphans_are_whose():
+    kept, killed = sleep_time(), sleep_time()
+
+    async def runs(client):
+        keeps = shell(f"({CLEARED} /bin/sleep {kept} &); sleep 60", run="keeps")
+        others = [
+            client.run(shell(f"{CLEARED} /bin/sleep {killed} & sleep 0.1")) for _ in range(20)
+        ]
+        task = asyncio.create_task(client.run(keeps))
+        await asyncio.gather(*others)
+        seen = len(marked(kept)), len(marked(killed))
+        client.cancel("keeps")
+        await task
+        return seen, marked(kept)
+
+    (alive, left), after = with_launcher(runs)
+    assert alive >= 1
+    assert (left, after) == (0, [])
 
 
 def test_what_a_run_left_does_not_take_the_children_of_another_with_it():

@@ -25,6 +25,7 @@ class Channel:
         self._epoll = epoll
         self._decoder = Decoder()
         self._out = bytearray()
+        self._clogged = False
         epoll.register(fd, _READ)
 
     @property
@@ -48,14 +49,16 @@ class Channel:
             return None
 
     def send(self, message: Any) -> None:
-        """Send now what the socket takes, the rest as it drains."""
-        waiting = bool(self._out)
+        """Send at the next `flush`, or as the socket drains."""
         self._out += encode(message)
-        if not waiting:
-            self.flush()
 
     def flush(self) -> None:
-        """Write what is left. That the agent is gone shows at the next `receive`."""
+        """Write what waits, as far as the socket takes it.
+
+        That the agent is gone shows at the next `receive`.
+        """
+        if not self._out:
+            return
         try:
             sent = os.write(self.fd, self._out)
         except BlockingIOError:
@@ -63,4 +66,6 @@ class Channel:
         except OSError:
             sent = len(self._out)
         del self._out[:sent]
-        self._epoll.modify(self.fd, _READ | (select.EPOLLOUT if self._out else 0))
+        if bool(self._out) != self._clogged:
+            self._clogged = bool(self._out)
+            self._epoll.modify(self.fd, _READ | (select.EPOLLOUT if self._clogged else 0))

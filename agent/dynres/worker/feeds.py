@@ -38,15 +38,15 @@ class Feeds:
 
     def hold(self, run: Run) -> None:
         """Do not look at its pipes until `read` says so."""
-        if not run.held:
-            run.held = True
+        if run.watcher is not None:
+            run.watcher = None
             for fd in run.pipes:
                 self._epoll.unregister(fd)
 
     def watch(self, run: Run) -> None:
         """Look at its pipes from now on."""
-        if run.held:
-            run.held = False
+        if run.watcher is None:
+            run.watcher = self._epoll
             for fd in run.pipes:
                 self._epoll.register(fd, select.EPOLLIN)
 

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 SIGTERM, SIGKILL = 15, 9
 
-SLOW_START = 0.1
-"""Seconds after which a start's thread counts as hanging and another takes its place."""
+SLOW_START = 0.03
+"""Seconds after which a start's thread counts as hanging and another takes its place, and after
+which the pipes of a run are looked at: most have ended by then, and are read once."""
 QUIT = 0.5
 """Seconds that a stream which was told to quit has until SIGTERM."""
 GRACE = 1.0
@@ -48,9 +49,8 @@ class Launcher:
         self._epoll = select.epoll()
         self._channel = Channel(fd, self._epoll)
         self._feeds = feeds.Feeds(self._epoll, self._channel)
-        self._starts = Starts(agent, owner)
-        self._orphans = Orphans(self._epoll)
-        self._epoll.register(self._starts.wake, select.EPOLLIN)
+        self._starts = Starts(agent, owner, self._epoll)
+        self._orphans = Orphans(self._epoll, agent)
         self._runs: dict[str, Run] = {}
         self._by_fd: dict[int, Run] = {}
         self._timers: list[tuple[float, int, Run]] = []
@@ -63,21 +63,24 @@ class Launcher:
     def serve(self) -> None:
         """Work until the agent is gone; then end everything."""
         self._channel.send(("ready", os.getpid()))
+        self._channel.flush()
         while self._turn():
             pass
         self._end_everything()
 
     def _turn(self) -> bool:
         """Wait, and handle what has happened. False when the agent is gone."""
-        for fd, mask in self._epoll.poll(self._wait()):
+        events = self._epoll.poll(self._wait())
+        for run, outcome in self._starts.take():
+            self._on_start(run, outcome)
+        for fd, mask in events:
             if fd == self._channel.fd:
                 if mask & select.EPOLLOUT:
                     self._channel.flush()
                 if mask & ~select.EPOLLOUT and not self._receive():
                     return False
             elif fd == self._starts.wake:
-                for run, outcome in self._starts.take():
-                    self._on_start(run, outcome)
+                self._starts.hushed()
             elif fd in self._orphans.pidfds:
                 self._clear_up("")
             elif fd in self._by_fd:
@@ -87,6 +90,7 @@ class Launcher:
             when, _, run = heappop(self._timers)
             if run.deadline == when:
                 self._on_deadline(run)
+        self._channel.flush()
         return True
 
     def _wait(self) -> float | None:
@@ -156,12 +160,19 @@ class Launcher:
         run.pipes = {outcome.out, outcome.err}
         for fd in (outcome.out, outcome.err, outcome.pidfd):
             self._by_fd[fd] = run
-            self._epoll.register(fd, select.EPOLLIN)
         if run.stream:
+            self._feeds.watch(run)
             self._channel.send(("started", run.run, outcome.pid))
-        self._at(run, None if run.stream else run.since + run.timeout)
+            self._at(run, None)
+        elif run.deadline is None or time.monotonic() >= run.since + SLOW_START:
+            self._watch(run)
         if run.reported:
             self._kill(run)
+
+    def _watch(self, run: Run) -> None:
+        """It takes longer: read its pipes from now on, until its timeout."""
+        self._feeds.watch(run)
+        self._at(run, run.since + run.timeout)
 
     def _on_run(self, run: Run, fd: int) -> None:
         """One of a run's descriptors is ready."""
@@ -188,12 +199,16 @@ class Launcher:
         """The process has ended: kill its group while its pid is still ours, then reap it."""
         child = run.child
         assert child is not None
+        self._starts.handed_over()
         if os.waitid(os.P_PIDFD, child.pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return
         _kill_group(child.pid, SIGKILL)
         status = os.waitid(os.P_PIDFD, child.pidfd, os.WEXITED)
         assert status is not None
         del self._by_fd[child.pidfd]
+        # Closing alone leaves it there, and ready, as long as a process that is being created just
+        # now holds a copy of it: the loop would spin.
+        self._epoll.unregister(child.pidfd)
         os.close(child.pidfd)
         feeds.hang_up(run)
         run.settle(status)
@@ -215,7 +230,10 @@ class Launcher:
             self._on_slow_start(run)
         elif run.phase == running.RUNNING and run.stream:
             self._read_stream(run)
+        elif run.phase == running.RUNNING and time.monotonic() < run.since + run.timeout:
+            self._watch(run)
         elif run.phase == running.RUNNING:
+            self._feeds.watch(run)
             run.verdict, run.reason = "timeout", f"did not end within {run.timeout:g} s"
             run.phase = running.TERMINATING
             self._terminate(run)
@@ -266,9 +284,11 @@ class Launcher:
 
     def _on_slow_start(self, run: Run) -> None:
         now, end = time.monotonic(), run.since + run.timeout
+        if run.came_back:
+            self._at(run, now + SLOW_START)  # it is taken before that, in the next turn
+            return
         if run.taken is not None and not run.set_aside and now >= min(end, run.taken + SLOW_START):
-            run.set_aside = True
-            self._starts.set_aside()
+            self._starts.set_aside(run)
         if now < end:
             again = end if run.set_aside else (run.taken or now) + SLOW_START
             self._at(run, min(again, end))
@@ -288,6 +308,7 @@ class Launcher:
 
     def _kill(self, run: Run) -> None:
         assert run.child is not None
+        self._feeds.watch(run)
         run.phase = running.KILLED
         _kill_group(run.child.pid, SIGKILL)
         self._at(run, time.monotonic() + KILL_PATIENCE)
@@ -304,7 +325,8 @@ class Launcher:
         """Kill what ended runs have left; see which of them are over now."""
         going = {name for name, run in self._runs.items() if run.phase != running.ENDED}
         mains = {run.child.pid for name, run in self._runs.items() if name in going and run.child}
-        self._orphans.settle(going, mains, ending)
+        going_runs = [run for name, run in self._runs.items() if name in going]
+        self._orphans.settle(going, mains, ending, going_runs)
         for run in [run for run in self._runs.values() if run.phase == running.ENDED]:
             self._try_finish(run)
 
@@ -314,6 +336,7 @@ class Launcher:
         now = time.monotonic()
         left = self._orphans.left_by(run.run)
         if run.pipes:
+            self._feeds.watch(run)
             if now < run.ended + DRAIN:
                 self._at(run, run.ended + DRAIN)
                 return
@@ -366,7 +389,9 @@ def main() -> None:
     try:
         set_up(agent, user[0] if user else None)
     except SetupFault as fault:
-        Channel(LAUNCHER_FD, select.epoll()).send(("failed", str(fault)))
+        channel = Channel(LAUNCHER_FD, select.epoll())
+        channel.send(("failed", str(fault)))
+        channel.flush()
         return
     Launcher(LAUNCHER_FD, agent, int(owner)).serve()
     os._exit(0)  # threads whose start hangs must not keep us

@@ -11,9 +11,13 @@ import os
 import select
 import time
 
+from dynres.worker.run_marks import mark_of, number_in
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
+
+    from dynres.worker.running import Run
 
 _SIGKILL = 9
 _WNOTHREAD = 0x20000000
@@ -38,8 +42,9 @@ class Orphan:
 class Orphans:
     """The adopted processes; dead ones are reaped, those without a run that goes on are killed."""
 
-    def __init__(self, epoll: select.epoll) -> None:
+    def __init__(self, epoll: select.epoll, agent: str) -> None:
         self._epoll = epoll
+        self._agent = agent
         self._known: dict[int, Orphan] = {}
         self.pidfds: set[int] = set()
         """Readable in the epoll when a killed one has died: call `settle` then."""
@@ -56,16 +61,23 @@ class Orphans:
                 return True
             self._forget([gone.si_pid])
 
-    def settle(self, going: Collection[str], mains: Collection[int], ending: str = "") -> None:
+    def settle(
+        self,
+        going: Collection[str],
+        mains: Collection[int],
+        ending: str = "",
+        runs: Collection[Run] = (),
+    ) -> None:
         """Reap, look for new ones, and kill each whose run is not among `going`.
 
-        `mains`: pids of the runs' own processes. `ending`: the run that has just ended.
+        `mains`: pids of the runs' own processes. `ending`: the run that has just ended. `runs`:
+        those of `going`.
         """
         if not self.reap():
             return
         for pid in _children():
             if pid not in self._known and pid not in mains:
-                self._meet(pid, going, ending)
+                self._meet(pid, going, ending, runs)
         for pid, orphan in self._known.items():
             if orphan.owner is None:
                 orphan.suspects.intersection_update(going)
@@ -90,14 +102,25 @@ class Orphans:
             except ChildProcessError:
                 return False
 
-    def _meet(self, pid: int, going: Collection[str], ending: str) -> None:
+    def _meet(self, pid: int, going: Collection[str], ending: str, runs: Collection[Run]) -> None:
         environ = _environ(pid)
         if _mark(environ, LAUNCHER_MARK) is not None:
             return  # a start between its creation and its execution: still our own image
         owner = _mark(environ, RUN_MARK)
         if owner is not None and owner in going:
             return  # looked at again when that run ends; it may be its main process just started
-        self._known[pid] = Orphan(owner, {*going, ending} if owner is None else set())
+        if owner is not None:
+            self._known[pid] = Orphan(owner, set())
+            return
+        number = self._number(pid)
+        suspects = {*going} if number is None else {r.run for r in runs if r.can_have(number)}
+        # Of a run that has ended: killed at once, whatever else goes on.
+        self._known[pid] = Orphan(None if suspects else ending, suspects)
+
+    def _number(self, pid: int) -> int | None:
+        """The number that a process without an environment still has."""
+        mark = mark_of(pid)
+        return None if mark is None else number_in(mark, self._agent)
 
     def _kill(self, pid: int, orphan: Orphan) -> None:
         # Our own child and not reaped by anyone but us: the pid cannot have changed hands.
@@ -114,6 +137,7 @@ class Orphans:
             orphan = self._known.pop(pid, None)
             if orphan is not None and orphan.pidfd is not None:
                 self.pidfds.discard(orphan.pidfd)
+                self._epoll.unregister(orphan.pidfd)
                 os.close(orphan.pidfd)
 
 
@@ -144,17 +168,25 @@ def _kill_marked(agent: str) -> list[int]:
     ours, user = os.getpid(), os.geteuid()
     killed = []
     for pid in _pids():
-        if pid == ours or _owner(pid) != user or _mark(_environ(pid), AGENT_MARK) != agent:
+        if pid == ours or _owner(pid) != user or not _is_of(pid, agent):
             continue
         try:
             pidfd = os.pidfd_open(pid)
             killed.append(pidfd)
             # Looked at again now that the pidfd holds it: the pid may have changed hands.
-            if _mark(_environ(pid), AGENT_MARK) == agent:
+            if _is_of(pid, agent):
                 _kill_held(pidfd)
         except OSError:
             continue  # gone already, or it has become another user's
     return killed
+
+
+def _is_of(pid: int, agent: str) -> bool:
+    """Whether a process has either mark of this agent."""
+    if _mark(_environ(pid), AGENT_MARK) == agent:
+        return True
+    mark = mark_of(pid)
+    return mark is not None and number_in(mark, agent) is not None
 
 
 def _kill_held(pidfd: int) -> None:

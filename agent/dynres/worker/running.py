@@ -9,6 +9,7 @@ from dynres.worker.launch_bounds import STDERR_KEPT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import select
     from typing import Any
 
     from dynres.worker.starts import Child
@@ -70,6 +71,12 @@ class Run(Request):
         """When a starter began with it (monotonic)."""
         self.set_aside = False
         """Its starter does not come back soon and counts as hanging."""
+        self.came_back = False
+        """Its starter has come back."""
+        self.mark = 0
+        """The number that its process is to be marked with (`run_marks`); 0 before its creation."""
+        self.marks: tuple[int, int] | None = None
+        """The numbers that what it started can have: its own, and the one it had at first."""
         self.reported = False
         """The agent has been told; what remains is to clear up."""
         self.blocks = False
@@ -84,8 +91,8 @@ class Run(Request):
         self._signal: int | None = None
         self.quitting = False
         """It was asked to quit; SIGTERM comes next."""
-        self.held = False
-        """Its pipes are not in the epoll."""
+        self.watcher: select.epoll | None = None
+        """The epoll that its pipes are in now."""
         self.fresh = bytearray()
         """What a stream printed and the agent has not been sent."""
         self._stdout = bytearray()
@@ -97,6 +104,12 @@ class Run(Request):
         text = " ".join(self.argv)
         return text if len(text) <= 200 else text[:200] + "…"
 
+    def can_have(self, number: int) -> bool:
+        """Whether a process with this mark can be of this run."""
+        if self.marks is None:
+            return 0 < self.mark <= number
+        return number in self.marks
+
     def read(self, fd: int) -> int:
         """Take once what is in a pipe: how much; 0 at its end, or when nothing is there."""
         try:
@@ -107,7 +120,7 @@ class Run(Request):
             data = b""
         if not data:
             self.pipes.discard(fd)
-            os.close(fd)
+            self._close(fd)
             return 0
         assert self.child is not None
         if fd == self.child.err:
@@ -134,8 +147,15 @@ class Run(Request):
     def close_pipes(self) -> None:
         """Read no further."""
         for fd in self.pipes:
-            os.close(fd)
+            self._close(fd)
         self.pipes.clear()
+
+    def _close(self, fd: int) -> None:
+        # Taken out of the epoll first: a process that is being created just now may hold a copy,
+        # which would keep it there, and ready.
+        if self.watcher is not None:
+            self.watcher.unregister(fd)
+        os.close(fd)
 
     def settle(self, status: os.waitid_result) -> None:
         """The process has ended: `status` says how."""

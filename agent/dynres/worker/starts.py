@@ -1,7 +1,9 @@
-"""Starts runs in a few threads, so that a start that hangs costs only its own run.
+"""Starts runs in threads of their own, so that a start that hangs costs only its own run.
 
-One start: find the program, check who could change it, open the pipes, `posix_spawn`. A thread
-whose start does not come back is set aside and another takes its place, up to a bound.
+One start: find the program, check who could change it, open the pipes, `posix_spawn`. One thread
+works through all that is due; when a start of it does not come back it is set aside and another
+takes its place, up to a bound. The main thread is not woken for a start that went well: it hears
+of it with the end of the process, or when it looks for it.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import _thread
 import errno
 import os
+import select
 import stat
 import time
 from _queue import SimpleQueue
@@ -16,17 +19,20 @@ from collections import deque
 
 from dynres.worker import limits
 from dynres.worker.ownership import UnsafeFile, check
+from dynres.worker.run_marks import RunMarks
 from dynres.worker.spawn import spawn
 from dynres.worker.start_errors import explain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from dynres.worker.running import Run
 
-STARTERS = 3
-"""Threads that start, when none hangs."""
+BATCH = 8
+"""Waiting starts for each thread that is awake; with more, another helps."""
+HELPERS = 3
+"""Threads awake at once, beside those whose start hangs."""
 MOST_STARTERS = 16
 """Threads in all; with as many starts hanging, the launcher has to be replaced."""
 BUSY_TRIES = 10
@@ -59,68 +65,115 @@ class NotStarted:
 
 
 class Starts:
-    """The starter threads and their queue; `done` fills up and `wake` is written to."""
+    """The starter threads and their queue; each process is put into `epoll` by its pidfd.
 
-    def __init__(self, agent: str, owner: int) -> None:
-        self.done: deque[tuple[Run, Child | NotStarted]] = deque()
+    `wake` becomes readable where a start has to be looked at before its process has ended.
+    """
+
+    def __init__(self, agent: str, owner: int, epoll: select.epoll) -> None:
         self.wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._done: deque[tuple[Run, Child | NotStarted]] = deque()
+        self._epoll = epoll
+        epoll.register(self.wake, select.EPOLLIN)
         self.closed = False
         """Set when the launcher ends: nothing is started any more."""
         self._agent = agent
         self._owner = owner
-        self._queue: SimpleQueue[Run] = SimpleQueue()
+        self._marks = RunMarks(agent)
+        self._queue: deque[Run] = deque()
+        self._calls: SimpleQueue[None] = SimpleQueue()
+        """One item wakes one idle thread."""
+        self._lock = _thread.allocate_lock()
+        """Held while `_awake` and `_aside` are decided upon, and while a start is handed over."""
         self._threads = 0
-        self._pending = 0
+        self._awake = 0
         self._aside = 0
         self._null = os.open("/dev/null", os.O_RDONLY)
 
     def submit(self, run: Run) -> None:
-        """Start `run` as soon as a thread is free."""
-        self._pending += 1
-        self._queue.put(run)
-        if self._threads < min(STARTERS, self._pending):
-            self._add_thread()
+        """Start `run` after those that wait already."""
+        self._queue.append(run)
+        self._call()
 
-    def set_aside(self) -> None:
-        """One start hangs: let another thread take its place, up to the bound."""
-        self._aside += 1
-        if self._threads - self._aside < STARTERS and self._threads < MOST_STARTERS:
-            self._add_thread()
+    def set_aside(self, run: Run) -> None:
+        """The start of `run` hangs: let another thread take its place, up to the bound."""
+        with self._lock:
+            if run.came_back:
+                return
+            run.set_aside = True
+            self._awake -= 1
+            self._aside += 1
+        self._call()
 
-    @property
-    def pending(self) -> int:
-        """Starts that were submitted and have not been taken back."""
-        return self._pending
-
-    def take(self) -> list[tuple[Run, Child | NotStarted]]:
+    def take(self) -> Iterator[tuple[Run, Child | NotStarted]]:
         """The starts that have come back since the last call."""
+        while self._done:
+            run, outcome = self._done.popleft()
+            if run.set_aside:
+                self._call()
+            yield run, outcome
+
+    def handed_over(self) -> None:
+        """Wait until a start that `take` gave is the caller's altogether, its pidfd in the epoll.
+
+        It is on its way there; but an event of an earlier descriptor with its number may be quicker
+        (a process that is being created holds copies of descriptors that we have closed).
+        """
+        with self._lock:
+            return
+
+    def hushed(self) -> None:
+        """`wake` was readable: it is no longer."""
         try:
             os.eventfd_read(self.wake)
         except BlockingIOError:
-            return []
-        done = []
-        while self.done:
-            run, outcome = self.done.popleft()
-            self._pending -= 1
-            self._aside -= run.set_aside
-            done.append((run, outcome))
-        return done
+            return
 
-    def _add_thread(self) -> None:
-        # A starter never ends: the kernel would hand its children to the main thread, which
-        # takes those for orphans.
-        self._threads += 1
-        _thread.start_new_thread(self._work, ())
+    def _call(self) -> None:
+        """See to it that a thread works through the queue; a long one gets more."""
+        with self._lock:
+            wanted = min(HELPERS, -(-len(self._queue) // BATCH))
+            if self._awake >= wanted:
+                return
+            if self._awake + self._aside < self._threads:
+                self._calls.put(None)
+            elif self._threads < MOST_STARTERS:
+                # A starter never ends: the kernel would hand its children to the main thread,
+                # which takes those for orphans.
+                self._threads += 1
+                _thread.start_new_thread(self._work, ())
+            else:
+                return
+            self._awake += 1
 
     def _work(self) -> None:
         while True:
-            run = self._queue.get()
-            run.taken = time.monotonic()
-            outcome = (
-                NotStarted("cancelled", "") if run.reported or self.closed else self._start(run)
-            )
-            self.done.append((run, outcome))
+            while (run := self._next()) is not None and self._served(run):
+                pass
+            self._calls.get()
+
+    def _next(self) -> Run | None:
+        """The next one to start; None: nothing waits, and this thread counts as idle."""
+        with self._lock:
+            if self._queue:
+                return self._queue.popleft()
+            self._awake -= 1
+            return None
+
+    def _served(self, run: Run) -> bool:
+        """Start it; whether this thread may go on, not having been set aside meanwhile."""
+        run.taken = time.monotonic()
+        outcome = NotStarted("cancelled", "") if run.reported or self.closed else self._start(run)
+        with self._lock:
+            self._aside -= run.set_aside
+            go_on = not run.set_aside
+            run.came_back = True
+            self._done.append((run, outcome))
+            if isinstance(outcome, Child):
+                self._epoll.register(outcome.pidfd, select.EPOLLIN)
+        if isinstance(outcome, NotStarted) or run.stream or run.reported or not go_on:
             os.eventfd_write(self.wake, 1)
+        return go_on
 
     def _start(self, run: Run) -> Child | NotStarted:
         path = run.argv[0]
@@ -150,6 +203,7 @@ class Starts:
             os.set_blocking(out, False)
             os.set_blocking(err, False)
             pid = self._retry_busy(run, path, [stdin, to_out, to_err])
+            self._marks.after(run, pid)
             pidfd = os.pidfd_open(pid)
         except OSError:
             for end in ends:
@@ -163,6 +217,7 @@ class Starts:
 
     def _retry_busy(self, run: Run, path: str, fds: list[int]) -> int:
         env = {**run.env, "DYNRES_AGENT": self._agent, "DYNRES_RUN": run.run}
+        self._marks.before(run)
         cwd = None if run.cwd == "/" else run.cwd
         wanted = limits.Limits(run.nice, run.memory, run.cpu)
         for attempt in range(BUSY_TRIES):

@@ -1,0 +1,46 @@
+"""A controller that only welcomes and takes reports; `controller.py FILE` writes its endpoint."""
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+
+from dynres.wire.codec import encode, from_agent
+from dynres.wire.link import Listener
+from dynres.wire.messages import Beat, Hello, Report, Stamp, Welcome
+
+
+async def serve(file: Path) -> None:
+    reported = 0
+
+    def take(peer: bytes, _address: str, body: bytes) -> None:
+        nonlocal reported
+        message = from_agent(body)
+        if isinstance(message, Hello):
+            welcome = Welcome(
+                version=1,
+                software="bench",
+                host=message.host,
+                heartbeat=5,
+                stamp=time.clock_gettime(time.CLOCK_BOOTTIME),
+                measure=tuple(message.definitions),
+            )
+            listener.send(peer, encode(welcome))
+        elif isinstance(message, Beat):
+            listener.send(peer, encode(Stamp(stamp=time.clock_gettime(time.CLOCK_BOOTTIME))))
+        elif isinstance(message, Report):
+            reported += len(message.runs)
+            count.seek(0)
+            count.write(str(reported))
+            count.flush()
+
+    listener = Listener("tcp://127.0.0.1:*", take)
+    with file.with_suffix(".count").open("w") as count:
+        part = file.with_suffix(".part")
+        part.write_text(listener.endpoint)
+        part.replace(file)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(serve(Path(sys.argv[1])))
