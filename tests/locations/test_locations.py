@@ -39,6 +39,12 @@ def test_all_is_every_worker_host_without_the_exclusions(context: Context) -> No
     assert found == Location(everyone=True, minus=("host1", "node1", "node2"))
 
 
+def test_all_without_every_declared_worker_ends_up_empty(context: Context) -> None:
+    every = ("~host[1-4]", "~node[1-9]", "~a.site", "~b.x", "~b.y")
+    assert "ends up empty" in faults(context, "all", *every)
+    assert faults(context, "all", *every[:-1]) == ""
+
+
 def test_default_is_the_rest_on_a_per_host_resource(context: Context) -> None:
     assert location(context, "default") == Location(rest=True)
     assert location(context, "host1", "default", "~host2") == Location(

@@ -256,6 +256,13 @@ class _Reader:
             hint = "write all alone"
             self.warn(self.words["all"], "all names every worker host, also those named", hint)
 
+    def _takes_all(self) -> bool:
+        """Whether `all` names declared hosts and the exclusions leave none of them."""
+        if "all" not in self.words or not self.taken:
+            return False
+        workers = {host.name for host in self.context.hosts() if host.worker}
+        return bool(workers) and workers <= self.taken
+
     def _check_empty(self, location: Location) -> None:
         if not self.positive:
             self.faults.append(
@@ -266,8 +273,11 @@ class _Reader:
                     hint="add all, default, others or hosts",
                 )
             )
-        elif not (location.hosts or location.everyone or location.rest or location.unresolved):
-            got = f"{listed(sort_hosts(self.given))}, all taken away" if self.given else "no host"
+        elif self._takes_all() or not (
+            location.hosts or location.everyone or location.rest or location.unresolved
+        ):
+            gone = self.taken if location.everyone else self.given
+            got = f"{listed(sort_hosts(gone))}, all taken away" if gone else "no host"
             hint = "leave the entry out, or take away fewer hosts"
             self.faults.append(
                 Fault(
