@@ -90,10 +90,12 @@ class Cluster:
 
     def _start(self, name: str, *arguments: str) -> Daemon:
         metrics = f"127.0.0.1:{free_port()}"
+        if "--metrics" not in arguments:
+            arguments = (*arguments, "--metrics", metrics)
         log = self.home / f"{name}.log"
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "dynres", *arguments, "--metrics", metrics],
+                [sys.executable, "-m", "dynres", *arguments],
                 env={**os.environ, **self.env},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -102,9 +104,10 @@ class Cluster:
         self.daemons[name] = Daemon(process, log, metrics)
         return self.daemons[name]
 
-    def start_controller(self) -> Daemon:
+    def start_controller(self, *arguments: str) -> Daemon:
         """Start the controller; it listens when this returns."""
-        daemon = self._start("controller", "controller", "--state", str(self.home / "state"))
+        state = str(self.home / "state")
+        daemon = self._start("controller", "controller", "--state", state, *arguments)
         wait_for(lambda: self.call("hosts").returncode == 0 or daemon.process.poll() is not None)
         assert daemon.process.poll() is None, daemon.log.read_text()
         return daemon

@@ -66,7 +66,7 @@ def _reloaded(warnings: Iterable[str], as_json: bool) -> None:
     "--metrics",
     metavar="ADDR:PORT",
     callback=address_port,
-    help="Where /metrics and /healthz are served; default: agent.yaml's.",
+    help="Where /metrics and /healthz are served, or `off`; default: agent.yaml's.",
 )
 @click.pass_context
 def agent(context: click.Context, /, **options: object) -> None:
@@ -114,7 +114,7 @@ def agent_reload(context: click.Context, host: str | None, as_json: bool) -> Non
     "--metrics",
     metavar="ADDR:PORT",
     callback=address_port,
-    help="Where /metrics and /healthz are served; default: controller.yaml's.",
+    help="Where /metrics and /healthz are served, or `off`; default: controller.yaml's.",
 )
 @click.option("--agent-port", type=click.IntRange(0, 65535), help="Port for agents (5750).")
 @click.option("--client-port", type=click.IntRange(0, 65535), help="Port for clients (5751).")

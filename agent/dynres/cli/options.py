@@ -40,10 +40,12 @@ def check_endpoints(
 def address_port(
     _context: click.Context, _parameter: click.Parameter, value: str | None
 ) -> str | None:
-    """Check an `ADDR:PORT`, where a page is served. A usage error otherwise."""
+    """Check an `ADDR:PORT`, where a page is served, or `off`. A usage error otherwise."""
     host, _, port = (value or "").rpartition(":")
-    if value is not None and not (host and (_is_port(port) or port == "0")):
-        raise click.BadParameter(f"expected ADDR:PORT such as 127.0.0.1:9750, got {value!r}")
+    if value not in {None, "off"} and not (host and (_is_port(port) or port == "0")):
+        raise click.BadParameter(
+            f"expected ADDR:PORT such as 127.0.0.1:9750, or off, got {value!r}"
+        )
     return value
 
 

@@ -44,13 +44,14 @@ def addresses(options: ControllerOptions, configuration: Configuration) -> Addre
     def endpoint(chosen: int | None, declared: int) -> str:
         return f"tcp://{shown}:{declared if chosen is None else chosen}"
 
+    page = settings.metrics if options.metrics is None else options.metrics
     return Addresses(
         agents=endpoint(options.agent_port, settings.agent_port),
         clients=endpoint(options.client_port, settings.client_port),
         feed=endpoint(options.feed_port, settings.feed_port),
         feed_asked=(options.feed_port is not None)
         or settings.feed_port != ControllerSettings().feed_port,
-        metrics=settings.metrics if options.metrics is None else options.metrics,
+        metrics=None if page == "off" else page,
         asked=options.metrics is not None or settings.metrics != ControllerSettings().metrics,
     )
 

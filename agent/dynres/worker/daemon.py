@@ -144,8 +144,8 @@ async def _serve_page(
     options: AgentOptions, settings: AgentSettings, agent: Agent, stack: AsyncExitStack
 ) -> None:
     """Serve metrics and health; that the default address is taken (a second agent) is no fault."""
-    address = options.metrics or settings.metrics
-    if address is None:
+    address = settings.metrics if options.metrics is None else options.metrics
+    if address is None or address == "off":
         return
     loop = asyncio.get_running_loop()
     try:
