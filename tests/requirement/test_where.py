@@ -106,4 +106,7 @@ def test_explain_says_why_condition_by_condition(bench: Bench) -> None:
         "defined(iris) does not hold: iris is absent there.",
         "false does not hold.",
     ]
-    assert why("h3", "!bigmem")[1] == "Yet h3 is without an agent, so it is only shown with --all-hosts."
+    assert (
+        why("h3", "!bigmem")[1]
+        == "Yet h3 is without an agent, so it is only shown with --all-hosts."
+    )

@@ -2,7 +2,7 @@
 
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import Literal, cast
@@ -12,8 +12,8 @@ from dynres.value import Value, read_amount, read_number, split_quantity
 from dynres.wire.leasing import LOCAL, Acquire, Need, Reconcile, Release, Renew, Seat
 
 Amount = Decimal | int | float | str
-Needs = Mapping[str, Amount] | Iterable[Need | str]
-Hosts = Mapping[str, int] | Iterable[str | Seat]
+Needs = Mapping[str, Amount] | Sequence[str | Need]
+Hosts = Mapping[str, int] | Sequence[str | Seat]
 Per = Literal["job", "host", "slot"]
 
 
