@@ -133,7 +133,9 @@ class AgentMetrics:
             "dynres_agent_reports", "Reports sent to controllers.", registry=self.registry
         )
         self._reloads = _reload_counter(self.registry)
-        self._outcomes: dict[str, set[str]] = {}
+        self._outcomes: dict[str, dict[str, Counter]] = {}
+        """Probe -> outcome -> its series."""
+        self._spans: dict[str, Histogram] = {}
 
     def app(self) -> WSGIApplication:
         """The metrics page as a WSGI application."""
@@ -141,9 +143,13 @@ class AgentMetrics:
 
     def ran(self, probe: str, outcome: str, duration: float) -> None:
         """A run ended; `duration` in seconds."""
-        self._outcomes.setdefault(probe, set()).add(outcome)
-        self._runs.labels(probe, outcome).inc()
-        self._durations.labels(probe).observe(duration)
+        outcomes = self._outcomes.setdefault(probe, {})
+        if outcome not in outcomes:
+            outcomes[outcome] = self._runs.labels(probe, outcome)
+        if probe not in self._spans:
+            self._spans[probe] = self._durations.labels(probe)
+        outcomes[outcome].inc()
+        self._spans[probe].observe(duration)
 
     def late(self, seconds: float) -> None:
         """A run started that long after it was due."""
@@ -155,6 +161,7 @@ class AgentMetrics:
             for outcome in self._outcomes.pop(probe):
                 self._runs.remove(probe, outcome)
             self._durations.remove(probe)
+            self._spans.pop(probe, None)
 
     def connected(self, controller: str, registered: bool) -> None:
         """Whether the controller at that endpoint has this agent registered."""

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dynres.worker.timetable import Cadence, Start, Timetable, first_slot_after, fraction
+from dynres.worker.timetable import (
+    Cadence,
+    Start,
+    Timetable,
+    first_slot_after,
+    fraction,
+    phase_of,
+)
 
 T0 = 1_000_000.25
 
@@ -53,10 +60,24 @@ def test_phases_spread_evenly_over_hosts_and_probes():
 def test_runs_come_in_slots_of_phase_plus_n_times_interval():
     timetable = started({"p": Cadence(30.0)})
     log = run_until(timetable, T0, T0 + 600, duration=0.3)
-    phase = fraction("h1", "p") * 30.0
+    phase = phase_of("h1", "p", 30.0)
     for instant, _ in log[1:]:
         assert (instant - phase) / 30.0 == pytest.approx(round((instant - phase) / 30.0), abs=1e-6)
     assert len(log) in (21, 22)
+
+
+@given(interval=st.floats(0.01, 30 * 86400.0), host=st.text(max_size=8), probe=st.text(max_size=8))
+def test_a_phase_is_where_the_hash_says_within_one_group(interval, host, probe):
+    phase = phase_of(host, probe, interval)
+    assert 0 <= phase < interval * (1 + 1e-9)
+    assert abs(phase - fraction(host, probe) * interval) <= max(0.042, interval / 24)
+
+
+def test_probes_of_one_host_are_due_in_small_groups_and_not_when_those_of_another_are():
+    mine = {round(phase_of("h1", f"p{i}", 1.0), 6) for i in range(1000)}
+    yours = {round(phase_of("h2", f"p{i}", 1.0), 6) for i in range(1000)}
+    assert len(mine) == len(yours) == 25
+    assert not mine & yours
 
 
 def test_slots_do_not_drift_in_a_year_of_runs():
@@ -200,7 +221,7 @@ def test_retry_asks_for_an_earlier_next_try_after_a_failure():
     at = timetable.next_at()
     timetable.start_due(at)
     timetable.ended("p", at, "ok")
-    assert timetable.next_at() == first_slot_after(at, fraction("h1", "p") * 600.0, 600.0)
+    assert timetable.next_at() == first_slot_after(at, phase_of("h1", "p", 600.0), 600.0)
 
 
 def test_a_retry_longer_than_the_interval_does_not_put_off_the_next_slot():
@@ -249,7 +270,7 @@ def test_new_probes_run_at_once_after_a_reload_and_removed_ones_vanish():
     assert names(timetable.start_due(T0 + 1)) == ["new"]
     assert timetable.line("old") is None
     timetable.ended("new", T0 + 1, "ok")
-    assert timetable.next_at() == first_slot_after(T0 + 1, fraction("h1", "new") * 3600, 3600.0)
+    assert timetable.next_at() == first_slot_after(T0 + 1, phase_of("h1", "new", 3600.0), 3600.0)
 
 
 def test_a_removed_probe_in_flight_is_cancelled_and_still_counts_as_running():

@@ -80,6 +80,7 @@ class Agent:
         self._loop = asyncio.get_running_loop()
         self.metrics = AgentMetrics(on_loop(self._loop, lambda: list(self._current_values())))
         self._timer: asyncio.TimerHandle | None = None
+        self._look: asyncio.Handle | None = None
         self._stopped = False
         self._identity = identity
 
@@ -165,10 +166,16 @@ class Agent:
 
     # Running
 
+    def _tick_soon(self) -> None:
+        """A run has ended: look when those that end with it have been taken too."""
+        if self._look is None:
+            self._look = self._loop.call_soon(self._tick)
+
     def _tick(self) -> None:
         """Start what is due and look again when the next is."""
         if self._timer is not None:
             self._timer.cancel()
+        self._look = None
         if self._stopped:
             return
         now = clock()
@@ -184,7 +191,7 @@ class Agent:
     async def _run(self, probe: str, spec: RunSpec, meaning: object) -> None:
         if not self._is_current(probe, meaning):
             self.timetable.ended(probe, clock(), "ok")  # a reload came before it had begun
-            self._tick()
+            self._tick_soon()
             return
         result = await self._runs.run(spec)
         now = clock()
@@ -192,7 +199,7 @@ class Agent:
         if self._is_current(probe, meaning):
             self._take(result, spec.resources, now)
         self.changed.set()
-        self._tick()
+        self._tick_soon()
 
     def _is_current(self, probe: str, meaning: object) -> bool:
         """Whether the plan still holds this probe, unchanged."""

@@ -5,3 +5,6 @@ STDERR_KEPT = 4096
 
 LAUNCHER_FD = 3
 """Descriptor on which the launcher finds its socket to the agent."""
+
+MOST_SHAPES = 4096
+"""Requests that are known by a number; with more, both sides forget them all."""

@@ -15,10 +15,10 @@ from heapq import heappop, heappush
 
 from dynres.worker import feeds, running
 from dynres.worker.channel import Channel
-from dynres.worker.launch_bounds import LAUNCHER_FD
+from dynres.worker.launch_bounds import LAUNCHER_FD, MOST_SHAPES
 from dynres.worker.launcher_setup import SetupFault, set_up
 from dynres.worker.orphans import Orphans
-from dynres.worker.running import Run
+from dynres.worker.running import Request, Run
 from dynres.worker.starts import MOST_STARTERS, Child, NotStarted, Starts
 
 TYPE_CHECKING = False
@@ -51,6 +51,8 @@ class Launcher:
         self._feeds = feeds.Feeds(self._epoll, self._channel)
         self._starts = Starts(agent, owner, self._epoll)
         self._orphans = Orphans(self._epoll, agent)
+        self._shapes: dict[int, Request] = {}
+        """What was asked for, by the agent's number for it."""
         self._runs: dict[str, Run] = {}
         self._by_fd: dict[int, Run] = {}
         self._timers: list[tuple[float, int, Run]] = []
@@ -113,8 +115,13 @@ class Launcher:
             return False
         for message in messages:
             match message:
-                case ("run", dict() as fields):
-                    self._begin(Run(**fields))
+                case ("again", int() as number, str() as name):
+                    self._begin(Run(self._shapes[number], name))
+                case ("run", int() as number, dict() as fields):
+                    if len(self._shapes) >= MOST_SHAPES:
+                        self._shapes.clear()
+                    self._shapes[number] = shape = Request(**fields)
+                    self._begin(Run(shape, shape.run))
                 case ("cancel", str() as name):
                     self._cancel(name)
                 case ("tell", str() as name, bytes() as text):

@@ -98,17 +98,19 @@ class _Seat:
         await self._settled.wait()
 
     async def run(self, request: LaunchRequest, hear: Hear | None) -> LaunchResult:
-        try:
-            await asyncio.wait_for(self._settled.wait(), request.timeout)
-        except TimeoutError:
-            return _ended(request.run, "start_error", "no launcher within the timeout")
+        if not self._settled.is_set():
+            try:
+                async with asyncio.timeout(request.timeout):
+                    await self._settled.wait()
+            except TimeoutError:
+                return _ended(request.run, "start_error", "no launcher within the timeout")
         if self.process is None:
             return _ended(request.run, "start_error", self.fault or "the agent ends")
         future: asyncio.Future[LaunchResult] = asyncio.get_running_loop().create_future()
         self._waiting[request.run] = future
         if hear is not None:
             self._hears[request.run] = hear
-        self.process.send(("run", request._asdict()))
+        self.process.run(request)
         try:
             return await future
         except asyncio.CancelledError:

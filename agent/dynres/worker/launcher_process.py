@@ -10,6 +10,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dynres.worker.frames import Decoder, FrameError, encode
+from dynres.worker.launch import LaunchRequest
+from dynres.worker.launch_bounds import MOST_SHAPES
 from dynres.worker.spawn import spawn
 
 PING: Final = 0.45
@@ -47,6 +49,10 @@ class LauncherProcess(asyncio.Protocol):
         self._over: asyncio.Future[str] = loop.create_future()
         self._gone: asyncio.Future[None] = loop.create_future()
         self._heard = False
+        self._unsent: list[bytes] = []
+        self._shapes: dict[int, tuple[int, tuple[Any, ...]]] = {}
+        """Requests that the launcher knows by a number, but for the run's name; by their `env`."""
+        self._number = 0
 
     async def start(self, key: str, user: str | None) -> None:
         """Start it and wait until it takes requests. Raises LauncherFault, having ended it."""
@@ -100,9 +106,27 @@ class LauncherProcess(asyncio.Protocol):
             await asyncio.wait({self._gone}, timeout=FAREWELL)
 
     def send(self, message: Any) -> None:
-        """Send one message; nothing happens when it is over."""
+        """Send one message, with those that follow at once; nothing happens when it is over."""
+        if not self._unsent:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._unsent.append(encode(message))
+
+    def run(self, request: LaunchRequest) -> None:
+        """Ask for a run; what repeats an earlier request (its very `env`) is not sent again."""
+        known = self._shapes.get(id(request.env))
+        if known is not None and known[1] == request[1:]:
+            self.send(("again", known[0], request.run))
+            return
+        if len(self._shapes) >= MOST_SHAPES:
+            self._shapes.clear()
+        self._number += 1
+        self._shapes[id(request.env)] = self._number, request[1:]
+        self.send(("run", self._number, request._asdict()))
+
+    def _flush(self) -> None:
         if self._transport is not None:
-            self._transport.write(encode(message))
+            self._transport.write(b"".join(self._unsent))
+        self._unsent.clear()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Asyncio: the socket is ours."""

@@ -51,6 +51,8 @@ class Runner:
         self._accounts = Accounts()
         self._numbers = itertools.count(1)
         self._flights: dict[str, _Flight] = {}
+        self._asked_before: dict[str, tuple[RunSpec, LaunchRequest]] = {}
+        """The request of each probe's last run, which a run of the same probe repeats."""
 
     async def start(self) -> None:
         """Start the helper processes. Raises OSError, LauncherError."""
@@ -126,6 +128,7 @@ class Runner:
     def forget(self, probe: str) -> None:
         """The probe is no longer configured: end its run, drop its plugin instance."""
         self.cancel(probe)
+        self._asked_before.pop(probe, None)
         self._hosts.forget(probe)
 
     async def close(self) -> None:
@@ -162,6 +165,9 @@ class Runner:
 
     async def _asked(self, spec: RunSpec, flight: "_Flight") -> LaunchRequest | RunResult:
         """What to ask the launcher; a result where it is clear already that it cannot be run."""
+        before = self._asked_before.get(spec.probe.name)
+        if before is not None and before[0] is spec:
+            return before[1]._replace(run=flight.run)
         started = clock()
         try:
             async with asyncio.timeout(spec.probe.timeout):
@@ -173,7 +179,9 @@ class Runner:
             return _ended(spec, "start_error", str(error), started)
         if flight.cancelled:
             return _ended(spec, "cancelled", _CUT, started)
-        return request(spec, flight.run, user, account, trusted)
+        asked = request(spec, flight.run, user, account, trusted)
+        self._asked_before[spec.probe.name] = spec, asked
+        return asked
 
     async def _run_as(self, spec: RunSpec) -> tuple[str | None, Account]:
         """The user to ask for (None: no change) and the account that this means."""

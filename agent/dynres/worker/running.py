@@ -56,12 +56,13 @@ class Request:
 
 
 class Run(Request):
-    """State of one run; the keyword arguments are the fields of a LaunchRequest."""
+    """State of one run, named `name`, of what `shape` asks for."""
 
     CHUNK = 65536
 
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(**fields)
+    def __init__(self, shape: Request, name: str) -> None:
+        self.__dict__.update(shape.__dict__)  # as super().__init__ would, but cheaper
+        self.run = name
         self.started = time.clock_gettime(time.CLOCK_BOOTTIME)
         self.since = time.monotonic()
         self.phase = STARTING

@@ -43,13 +43,30 @@ def _attributes() -> ctypes.Array[ctypes.c_uint64]:
     _libc.posix_spawnattr_init(byref(attributes))
     _libc.sigemptyset(byref(signals))
     _libc.posix_spawnattr_setsigmask(byref(attributes), byref(signals))
-    _libc.sigfillset(byref(signals))
+    for number in _ignored():
+        _libc.sigaddset(byref(signals), c_int(number))
     _libc.posix_spawnattr_setsigdefault(byref(attributes), byref(signals))
     _libc.posix_spawnattr_setflags(byref(attributes), c_short(_FLAGS))
     return attributes
 
 
-_shared = _attributes()
+def _ignored() -> list[int]:
+    """The signals that this process ignores: those that it handles are reset by the system.
+
+    Naming the others would cost each start a system call for each.
+    """
+    try:
+        with open("/proc/self/status", "rb") as file:
+            mask = int(file.read().partition(b"\nSigIgn:")[2].split(None, 1)[0], 16)
+    except (OSError, ValueError, IndexError):
+        return list(range(1, 65))
+    return [number for number in range(1, 65) if mask >> (number - 1) & 1]
+
+
+class _Shared:
+    """The attributes, made at the first start: what is ignored has been decided by then."""
+
+    made: ctypes.Array[ctypes.c_uint64] | None = None
 
 
 def spawn(
@@ -69,6 +86,7 @@ def spawn(
     `fds` (as many at least) take the places of.
     Raises OSError with the errno of what failed, ValueError for a NUL in a string.
     """
+    shared = _Shared.made = _Shared.made or _attributes()
     arguments = _strings(argv)
     environment = _strings([f"{name}={value}" for name, value in env.items()])
     actions = _Actions()
@@ -85,7 +103,7 @@ def spawn(
             _check(_addchdir(where, os.fsencode(cwd)) if _addchdir else errno.ENOSYS, cwd)
         pid = c_int()
         program = os.fsencode(path)
-        code = _posix_spawn(byref(pid), program, where, byref(_shared), arguments, environment)
+        code = _posix_spawn(byref(pid), program, where, byref(shared), arguments, environment)
         _check(code, path)
         return pid.value
     finally:
