@@ -236,6 +236,9 @@ class ControllerMetrics:
             buckets=OPERATIONS,
             registry=self.registry,
         )
+        # Finding a series by its labels costs more than adding to it.
+        self._operation: dict[str, Histogram] = {}
+        self._leased: dict[tuple[str, str], Counter] = {}
         self._leases = Counter(
             "dynres_lease_operations",
             "Requests about leases and overrides by what was answered.",
@@ -250,7 +253,10 @@ class ControllerMetrics:
 
     def leased(self, verb: str, answer: str) -> None:
         """A request about leases or overrides was answered."""
-        self._leases.labels(verb, answer).inc()
+        known = self._leased.get((verb, answer))
+        if known is None:
+            known = self._leased[verb, answer] = self._leases.labels(verb, answer)
+        known.inc()
 
     def report(self, result: str) -> None:
         """A report came: `taken`, or why not."""
@@ -258,7 +264,10 @@ class ControllerMetrics:
 
     def operation(self, verb: str, seconds: float) -> None:
         """A client's request was answered."""
-        self._operations.labels(verb).observe(seconds)
+        known = self._operation.get(verb)
+        if known is None:
+            known = self._operation[verb] = self._operations.labels(verb)
+        known.observe(seconds)
 
     def reloaded(self, result: str) -> None:
         """A reload ended: `ok` or `refused`."""
