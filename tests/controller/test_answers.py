@@ -9,6 +9,7 @@ from handmade import Bench, configured, measured
 from dynres.controller.answers import Answers, RefusedError
 from dynres.controller.explain import explain
 from dynres.controller.numbers import numbers
+from dynres.wire.messages import Run
 from dynres.wire.views import to_builtins
 
 CASE = Path(__file__).parents[1] / "cases" / "xce"
@@ -173,6 +174,16 @@ def test_explain_says_why_there_is_no_value(bench: Bench) -> None:
     text = said(bench, "host1", "scratch_free")
     assert "is stale: older than its ttl of 1m30s; host host1 is unreachable." in text
     assert "It was last 12.5 GB." in text
+    assert "host1 is unreachable: nothing from agent" in text
+    assert "for 1m40s." in text
+
+
+def test_explain_says_that_a_value_still_counts_though_its_probe_fails(bench: Bench) -> None:
+    failed = Run(probe="scratch_free", outcome="failed", age=0.0, duration=0.1, reason="no df")
+    bench.report(b"1", 2, runs=[failed])
+    text = said(bench, "host1", "scratch_free")
+    assert "scratch_free on host1 is 12.5 GB free (fresh)." in text
+    assert "The last run gave nothing, and it counts until its ttl: failed: no df." in text
 
 
 def test_an_agent_that_is_gone_grows_no_older(bench: Bench) -> None:

@@ -6,7 +6,7 @@ import pytest
 from handmade import Bench, configured, definitions, measured, run, sent
 
 from dynres.controller.answers import Answers
-from dynres.wire.messages import Assign, Echo, Problem, SendAll, Welcome
+from dynres.wire.messages import Assign, Echo, Problem, Run, SendAll, Welcome
 from dynres.wire.views import ValueView
 
 RESOURCES = """
@@ -95,6 +95,27 @@ def test_a_value_is_stale_after_its_ttl_and_says_why(bench: Bench) -> None:
     assert view.reason == "older than its ttl of 45s"
     bench.wait(20)
     assert shown(bench, "temp").reason == "older than its ttl of 45s; host host1 is unreachable"
+
+
+def test_a_stale_value_says_what_its_probes_last_run_said(bench: Bench) -> None:
+    bench.report(b"a", 1, measured("temp", 1.0), full=True)
+    failed = Run(probe="temp", outcome="timeout", age=0.1, duration=5.0, reason="too slow")
+    bench.report(b"a", 2, runs=[failed])
+    assert shown(bench, "temp").reason is None
+    bench.wait(46, b"a")
+    said = "older than its ttl of 45s; probe temp: timeout: too slow"
+    assert shown(bench, "temp").reason == said
+    bench.report(b"a", 3, measured("temp", 2.0), runs=[run("temp", 0.1)])
+    bench.wait(46, b"a")
+    assert shown(bench, "temp").reason == "older than its ttl of 45s"
+
+
+def test_runs_of_probes_that_nothing_declares_are_not_remembered(bench: Bench) -> None:
+    failed = Run(probe="other", outcome="failed", age=0.1, duration=5.0, reason="no")
+    bench.report(b"a", 1, measured("temp", 1.0), runs=[failed], full=True)
+    session = bench.core.registry.session("host1")
+    assert session is not None
+    assert session.bad == {}
 
 
 def test_a_missed_value_ages_while_its_neighbours_are_renewed(bench: Bench) -> None:

@@ -159,7 +159,9 @@ class Answers(PoolAnswers):
             last=last,
             unit=resource.unit,
             state=STATES.get(cell.state, "unavailable"),
-            reason=self.stale_reason(host, resource) if cell.state == STALE else cell.reason,
+            reason=self.why_stale(host, resource, origin.probe)
+            if cell.state == STALE
+            else cell.reason,
             age=self._age(cell.measured),
             source=_source(origin, host)
             if standing is None

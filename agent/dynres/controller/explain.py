@@ -29,6 +29,7 @@ def explain(core: Core, answers: Answers, name: str, resource_name: str) -> Expl
     sentences = [
         _value(host, resource, value),
         *_source(value),
+        *_trouble(answers, host, resource, value),
         _host(core, answers, host),
         _resource(resource),
         *_cover(core, host, resource),
@@ -73,16 +74,30 @@ def _source(value: ValueView | None) -> Iterator[str]:
         yield f"Probe {source.probe} on {source.reporter} measures it."
 
 
+def _trouble(
+    answers: Answers, host: str, resource: Resource, value: ValueView | None
+) -> Iterator[str]:
+    """What goes wrong while the value still counts; of one that does not, the reason says it."""
+    if value is None or value.source.kind != "probe" or value.state != "fresh":
+        return
+    trouble = answers.trouble(host, resource, value.source.probe)
+    if trouble is not None:
+        yield f"The last run gave nothing, and it counts until its ttl: {trouble}."
+
+
 def _host(core: Core, answers: Answers, host: str) -> str:
     detail = answers.detail(host)
     session = core.registry.session(host)
     if detail.agent is None or session is None:
         closed = f" It is closed: {detail.why_closed}." if detail.closed else ""
         return f"No agent has registered for {host} yet.{closed}"
-    text = (
-        f"{host} is {detail.state}: agent {detail.agent.version} at {session.address}, running for "
-        f"{format_duration(round(detail.agent.uptime))}"
-    )
+    agent = f"agent {detail.agent.version} at {session.address}"
+    if detail.state == "up":
+        running = format_duration(round(detail.agent.uptime))
+        text = f"{host} is up: {agent}, running for {running}"
+    else:
+        silent = format_duration(round(answers.now - session.heard))
+        text = f"{host} is {detail.state}: nothing from {agent} for {silent}"
     if detail.closed:
         text += f"; it is closed: {detail.why_closed}"
     if session.refused:
@@ -142,7 +157,8 @@ def _instance(core: Core, answers: Answers, host: str, resource: Resource) -> It
         return
     members = core.distribution.members(instance)
     if resource.shared:
-        yield f"Instance {instance.id} serves {len(members)} hosts: {fold(members)}."
+        hosts = "1 host" if len(members) == 1 else f"{len(members)} hosts"
+        yield f"Instance {instance.id} serves {hosts}: {fold(members)}."
     if resource.leasable:
         pool = answers.pool(resource, instance, holders=True)
         yield _amounts(pool)

@@ -1,5 +1,6 @@
 """What a report changes: each value is judged alone, the good ones are taken."""
 
+from collections.abc import Iterator
 from math import isfinite
 from typing import Final, Literal, NamedTuple
 
@@ -33,6 +34,7 @@ class Intake:
         self._resources = resources
         self._table = table
         self._shared = shared
+        self._probes = {probe for resource in resources.values() for probe in _probes(resource)}
 
     def report(self, session: Session, report: Report, now: float) -> Outcome:
         """Take a report of a registered session."""
@@ -60,6 +62,8 @@ class Intake:
             if why is not None:
                 refused[target(value.resource, value.instance)] = why
         for run in report.runs:
+            if run.probe in self._probes:
+                session.ran(run)
             if _failed(run) or run.outcome == "ok":
                 self._shared.ran(host, run, failed=_failed(run), again=report.full)
         return _outcome(session, number, refused)
@@ -142,6 +146,13 @@ class Intake:
             reason=judged.reason,
         )
         return judged.fault
+
+
+def _probes(resource: Resource) -> Iterator[str]:
+    """The probes that measure it, here or there."""
+    if resource.probe is not None:
+        yield resource.probe
+    yield from (entry.probe.name for entry in resource.entries if entry.probe is not None)
 
 
 class _Judged(NamedTuple):

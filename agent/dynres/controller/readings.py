@@ -101,7 +101,7 @@ class Readings:
             STATES.get(cell.state, "unavailable"),
             cell.value,
             cell.last,
-            self.stale_reason(host, resource) if stale else cell.reason,
+            self.why_stale(host, resource, cell.origin.probe) if stale else cell.reason,
             self._age(cell.measured),
             cell.origin.probe,
             None if cell.origin.kind == "static" else host,
@@ -123,6 +123,18 @@ class Readings:
             return f"{ttl}; {NO_REPORTER}"
         state = self._core.registry.state(host, self.now)
         return f"{ttl}; host {host} is unreachable" if state == "unreachable" else ttl
+
+    def why_stale(self, host: str, resource: Resource, probe: str | None) -> str:
+        """Why a host's own value is older than its ttl, and what its probe's last run said."""
+        reason, trouble = self.stale_reason(host, resource), self.trouble(host, resource, probe)
+        return reason if trouble is None else f"{reason}; probe {probe}: {trouble}"
+
+    def trouble(self, host: str, resource: Resource, probe: str | None) -> str | None:
+        """Why the last run of a probe on a host that is up gave the resource nothing."""
+        session = self._core.registry.session(host)
+        if session is None or probe is None or not session.up(self.now):
+            return None
+        return session.trouble(probe, resource.name)
 
     def _age(self, measured: float) -> float | None:
         age = self.now - measured

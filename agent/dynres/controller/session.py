@@ -5,7 +5,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
-from dynres.wire.messages import Echo, Report
+from dynres.wire.messages import Echo, Report, Run
 
 HEARTBEAT: Final = 5.0
 """Seconds between two heartbeats, in both directions."""
@@ -66,6 +66,8 @@ class Session(msgspec.Struct):
     stamped: float = float("-inf")
     """When it was last sent a stamp."""
     differs: dict[str, str] = {}
+    bad: dict[str, Run] = {}
+    """Probe -> its last run, where that did not give everything."""
 
     def silent(self, now: float) -> bool:
         """Whether three heartbeats are missing."""
@@ -78,6 +80,22 @@ class Session(msgspec.Struct):
     def usable(self, now: float, patience: float) -> bool:
         """Whether it is connected and was heard within `patience` seconds."""
         return not self.over and self.connected and now - self.heard <= patience
+
+    def ran(self, run: Run) -> None:
+        """Remember how a probe's newest run went; one that did not take place says nothing."""
+        if run.outcome == "ok" and not run.missed:
+            self.bad.pop(run.probe, None)
+        elif run.outcome not in {"skipped", "cancelled"}:
+            self.bad[run.probe] = run
+
+    def trouble(self, probe: str, resource: str) -> str | None:
+        """Why the probe's last run gave the resource nothing; None where it gave it a value."""
+        run = self.bad.get(probe)
+        if run is None:
+            return None
+        if run.outcome != "ok":
+            return f"{run.outcome}: {run.reason}" if run.reason else run.outcome
+        return run.missed.get(resource)
 
     def take(self, report: Report) -> Taken:
         """Number a report: `late` ones were known already; after a `gap` some are missing.
