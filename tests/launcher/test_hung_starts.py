@@ -1,4 +1,4 @@
-"""PROBES: a start that hangs is `stuck`; so is a process that even SIGKILL cannot end."""
+"""A start that hangs is `stuck`; so is a process that even SIGKILL cannot end."""
 
 import asyncio
 

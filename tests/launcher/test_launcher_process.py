@@ -1,4 +1,4 @@
-"""PROBES: the launcher ends with the agent, and is replaced when it dies or falls silent."""
+"""The launcher ends with the agent, and is replaced when it dies or falls silent."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""PROBES, "One run": when a run is over, what counts of its output, and how it is ended."""
+"""When a run is over, what counts of its output, and how it is ended."""
 
 import asyncio
 import signal

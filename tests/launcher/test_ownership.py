@@ -1,4 +1,4 @@
-"""PROBES: a probe is refused when somebody who is not trusted could change what runs."""
+"""A probe is refused when somebody who is not trusted could change what runs."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""PROBES: start errors say what a person can act on."""
+"""Start errors say what a person can act on."""
 
 import asyncio
 import errno

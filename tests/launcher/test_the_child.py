@@ -1,4 +1,4 @@
-"""PROBES, Isolation: what a probe's process gets, and what it never gets."""
+"""What a probe's process gets, and what it never gets."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Averages and growth: SEMANTICS section 7's arithmetic."""
+"""Averages and growth: the arithmetic of the load indices."""
 
 import math
 

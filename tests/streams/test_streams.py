@@ -1,4 +1,4 @@
-"""PROBES, Streaming probes: each rule with a real process."""
+"""Streaming probes: each rule with a real process."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The load indices that every host has: SEMANTICS section 7."""
+"""The eleven load indices that every host has (docs/probes.md)."""
 
 from typing import Final
 
