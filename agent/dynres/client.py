@@ -104,9 +104,9 @@ class Client(LeaseVerbs):
 
     def hosts(
         self,
-        hosts: Iterable[str] = (),
-        *,
         where: str | None = None,
+        *,
+        hosts: Iterable[str] = (),
         all_hosts: bool = False,
         details: bool | None = None,
         timeout: float | None = None,
@@ -115,7 +115,10 @@ class Client(LeaseVerbs):
 
         `where`: only those that satisfy this requirement; `unknown` of the answer are those where
         it is not known. `details`: also all about each; by default, without `where`.
+        TypeError where it is no text: a list of names is `hosts`.
         """
+        if not (where is None or isinstance(where, str)):
+            raise TypeError(f"where: expected a requirement as text, got {where!r} (hosts=…?)")
         request = AskHosts(
             hosts=names(hosts),
             all_hosts=all_hosts,
@@ -279,9 +282,9 @@ class AsyncClient(AsyncLeaseVerbs):
 
     def hosts(
         self,
-        hosts: Iterable[str] = (),
-        *,
         where: str | None = None,
+        *,
+        hosts: Iterable[str] = (),
         all_hosts: bool = False,
         details: bool | None = None,
         timeout: float | None = None,
@@ -289,7 +292,7 @@ class AsyncClient(AsyncLeaseVerbs):
         """As Client.hosts."""
         return self._run(
             lambda: self._client.hosts(
-                hosts, where=where, all_hosts=all_hosts, details=details, timeout=timeout
+                where, hosts=hosts, all_hosts=all_hosts, details=details, timeout=timeout
             )
         )
 

@@ -20,6 +20,9 @@ resources:
     flags: [consumable]
     resourcemap:
       - {value: 100, location: [default]}
+  - name: temp
+    resourcemap:
+      - {value: 20, location: [default]}
 """
 HOSTS = "hosts: [{name: 'h[1-4]'}]\ngroups: {some: ['h[2-3]']}\n"
 
@@ -59,7 +62,8 @@ def test_acquire_says_by_its_exit_code_what_was_answered(here):
         (("--job", "1", "--host", "h1", "--need", "iris=x"), "iris=x"),
         (("--job", "1", "--host", "h1", "--need", "iris"), "RESOURCE=AMOUNT"),
         (("--job", "1", "--host", "h1", "--need", "iris=1/core"), "/job, /host or /slot"),
-        (("--job", "1", "--host", "h1"), "--need"),
+        (("--job", "1", "--host", "h1"), "Missing option --need."),
+        (("--need", "iris=1"), "Missing option --job and --host."),
         (("--job", "1", "--host", "h1", "--need", "iris=1", "--ttl", "soon"), "duration"),
     ],
 )
@@ -72,6 +76,19 @@ def test_what_is_no_request_is_a_usage_error_that_says_what_is_expected(dynres, 
 def test_no_controller_is_111(dynres):
     done = dynres("release", "--job", "1", "--controller", "tcp://127.0.0.1:1")
     assert done.returncode == 111
+
+
+def test_what_is_asked_and_given_back_is_said_in_words(here):
+    granted = here.call("acquire", "--job", "words", "--host", "h1", "--need", "iris=1")
+    assert granted.stdout.startswith("granted to job words: 1 lease\n")
+    given = here.call("release", "--job", "words")
+    assert given.stdout.startswith("released: 1 lease\n")
+    assert given.stdout.endswith("  iris 1 for h1 of job words\n")
+    strange = here.call("acquire", "--job", "words", "--host", "h1", "--need", "scratch=2XB")
+    assert (
+        strange.stderr
+        == "dynres: scratch=2XB: no amount of scratch: XB cannot be converted to GB\n"
+    )
 
 
 def test_slots_groups_and_units_are_charged_as_written(here):
@@ -147,6 +164,15 @@ def test_overrides_and_closed_hosts_are_set_shown_and_taken_back(here):
     assert "h[1-2]" in here.call("host", "open", "@some", "h1").stdout
     whats = [e["what"] for e in document(here.call("history", "--json"))["entries"]]
     assert {"set", "unset", "closed", "opened"} <= set(whats)
+
+
+def test_a_negative_value_is_set_as_any_other_and_a_mistyped_option_is_still_told(here):
+    asked = ("set", "temp", "-4.5", "--host", "h1", "--reason", "frost")
+    assert document(here.call(*asked, "--json"))["overrides"][0]["value"] == -4.5
+    mistyped = here.call("set", "temp", "1", "--hots", "h1", "--reason", "x")
+    assert mistyped.returncode == 2
+    assert "--hots" in mistyped.stderr
+    assert here.call("unset", "temp").returncode == 0
 
 
 def test_reconcile_wants_to_know_when_the_list_was_begun(here):

@@ -72,7 +72,7 @@ def nowhere() -> str:
 
 def test_an_answer_comes_back_typed() -> None:
     with controller(echo) as endpoint, Client(endpoint) as client:
-        assert client.hosts(["a", "b"]) == HostsView(hosts=("a", "b"), unknown=(), details={})
+        assert client.hosts(hosts=["a", "b"]) == HostsView(hosts=("a", "b"), unknown=(), details={})
 
 
 def test_a_controller_that_is_not_there_is_unreachable_in_time() -> None:
@@ -94,9 +94,9 @@ def test_a_controller_that_is_silent_is_unreachable_in_time() -> None:
 
 def test_the_next_endpoint_is_tried_when_one_does_not_answer() -> None:
     with controller(echo) as endpoint, Client([nowhere(), endpoint]) as client:
-        assert client.hosts(["a"], timeout=4).hosts == ("a",)
+        assert client.hosts(hosts=["a"], timeout=4).hosts == ("a",)
         begun = time.monotonic()
-        assert client.hosts(["b"], timeout=60).hosts == ("b",)
+        assert client.hosts(hosts=["b"], timeout=60).hosts == ("b",)
         assert time.monotonic() - begun < 20  # it stays with the one that answered
 
 
@@ -144,7 +144,7 @@ def test_an_answer_that_is_none_is_refused(answer: Answer) -> None:
 
 def test_many_threads_each_get_their_own_answer() -> None:
     def ask(number: int) -> bool:
-        return client.hosts([f"h{number}"], timeout=20).hosts == (f"h{number}",)
+        return client.hosts(hosts=[f"h{number}"], timeout=20).hosts == (f"h{number}",)
 
     with (
         controller(echo) as endpoint,
@@ -165,19 +165,40 @@ def test_a_late_answer_is_never_taken_for_the_next_one() -> None:
 
     with controller(late) as endpoint, Client(endpoint) as client:
         with pytest.raises(UnreachableError):
-            client.hosts(["first"], timeout=0.3)
-        assert client.hosts(["second"]).hosts == ("second",)
+            client.hosts(hosts=["first"], timeout=0.3)
+        assert client.hosts(hosts=["second"]).hosts == ("second",)
 
 
 def test_a_text_in_place_of_a_list_of_names_is_told() -> None:
     with Client(nowhere()) as client, pytest.raises(TypeError, match="list of names"):
-        client.hosts("host1")
+        client.hosts(hosts="host1")
+
+
+def test_the_first_argument_of_hosts_is_the_requirement() -> None:
+    asked: list[AskHosts] = []
+
+    def note(call: Call) -> bytes:
+        assert isinstance(call.request, AskHosts)
+        asked.append(call.request)
+        return echo(call)
+
+    with controller(note) as endpoint, Client(endpoint) as client:
+        client.hosts("gpu && mem >= 5 GB", hosts=["a"])
+        with pytest.raises(TypeError, match="expected a requirement as text"):
+            client.hosts(["a"])  # type: ignore[arg-type]
+    assert [(one.where, one.hosts) for one in asked] == [("gpu && mem >= 5 GB", ("a",))]
+
+
+@pytest.mark.parametrize("amount", [True, None, b"1", [1]])
+def test_an_amount_that_is_no_number_is_told_by_name(amount: object) -> None:
+    with Client(nowhere()) as client, pytest.raises(TypeError, match="iris: expected an amount"):
+        client.acquire("1", ["h1"], {"iris": amount})  # type: ignore[dict-item]
 
 
 def test_the_async_client_has_the_same_verbs() -> None:
     async def go(endpoint: str) -> None:
         async with AsyncClient(endpoint) as client:
-            answers = await asyncio.gather(*(client.hosts([f"h{n}"]) for n in range(20)))
+            answers = await asyncio.gather(*(client.hosts(hosts=[f"h{n}"]) for n in range(20)))
             assert [a.hosts for a in answers] == [(f"h{n}",) for n in range(20)]
         async with AsyncClient(nowhere()) as client:
             with pytest.raises(UnreachableError):

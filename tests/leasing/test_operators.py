@@ -133,7 +133,7 @@ async def test_an_override_survives_a_reload_and_a_restart(tmp_path):
     async with served(tmp_path) as (_, client):
         assert (await value(client, "h2", "os"))["value"] == "el8"
         assert (await value(client, "h3", "os"))["value"] == "el9"
-        detail = (await client.hosts(["h3"], all_hosts=True)).details["h3"]
+        detail = (await client.hosts(hosts=["h3"], all_hosts=True)).details["h3"]
         assert detail.closed
         assert detail.why_closed is not None
         assert "broken fan" in detail.why_closed

@@ -53,6 +53,8 @@ def read_needs(needs: Needs) -> tuple[Need, ...]:
 def _amount(name: str, amount: Amount) -> Need:
     if isinstance(amount, str):
         return _need(name, amount)
+    if isinstance(amount, bool) or not isinstance(amount, Decimal | int | float):
+        raise TypeError(f"{name}: expected an amount, a number or a text, got {amount!r}")
     # A float is what it prints as: 0.1 is 0.1, not its binary neighbour.
     return Need(name, amount if isinstance(amount, Decimal) else Decimal(str(amount)))
 

@@ -86,7 +86,7 @@ def without_groups(client: "Client", seats: tuple[Seat, ...]) -> tuple[Seat, ...
     found: list[Seat] = []
     for seat in seats:
         if seat.host.startswith("@"):
-            hosts = client.hosts((seat.host,), all_hosts=True, details=False).hosts
+            hosts = client.hosts(hosts=(seat.host,), all_hosts=True, details=False).hosts
             found += [Seat(host, seat.slots) for host in hosts]
         else:
             found.append(seat)

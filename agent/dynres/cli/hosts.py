@@ -78,7 +78,7 @@ def hosts(
     """
     names = host_names(hosts)
     with asking(controller) as client:
-        view = client.hosts(names, where=where, all_hosts=all_hosts, details=True)
+        view = client.hosts(where, hosts=names, all_hosts=all_hosts, details=True)
     if as_json:
         output.document(to_builtins(view))
         return

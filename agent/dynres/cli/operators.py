@@ -19,7 +19,8 @@ def _targets(host: tuple[str, ...], pool: str | None) -> tuple[str, ...]:
     return host_names(host)
 
 
-@click.command("set")
+# A value may be negative, and -4 is no option then.
+@click.command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("resource")
 @click.argument("value", metavar="VALUE|unavailable")
 @click.option("--host", metavar="SET", multiple=True, help="On these hosts.")
@@ -86,7 +87,8 @@ def unset(
     hosts = _targets(host, pool)
     with asking(controller) as client:
         view = client.unset(resource, hosts=hosts, pool=pool, who=who())
-    _changed(view, f"{resource} is as declared or measured again on", as_json=as_json)
+    where = "on" if pool is None else "for pool"
+    _changed(view, f"{resource} is as declared or measured again {where}", as_json=as_json)
 
 
 def _changed(view: ChangedView, what: str, *, as_json: bool) -> None:
@@ -114,7 +116,7 @@ def host() -> None:
 _HOSTS = click.argument("hosts", metavar="SET...", nargs=-1, required=True)
 
 
-@host.command()
+@host.command(short_help="Grant nothing on these hosts, until they are opened.")
 @_HOSTS
 @click.option("--reason", metavar="TEXT", required=True, help="Why; shown to whoever meets it.")
 @controller_option
@@ -150,7 +152,7 @@ def open_(
     _changed(view, "opened:", as_json=as_json)
 
 
-@host.command()
+@host.command(short_help="Know hosts no more that are gone for good.")
 @_HOSTS
 @click.option("--reason", metavar="TEXT", help="Why.")
 @controller_option
