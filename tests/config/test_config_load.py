@@ -1,4 +1,4 @@
-"""A valid folder means what SEMANTICS says: types, defaults, aliases, builtins, warnings."""
+"""A valid folder means what docs/configuration.md says: types, defaults, aliases, builtins, warnings."""
 
 # ruff: noqa: E501 - one resource a line reads better
 
@@ -270,6 +270,7 @@ def test_settings_are_read(tmp_path: Path):
         state: /tmp/x
         registration: listed
         forget_after: 1d
+        fair_after: 90s
         """,
     ).configuration
     agent, controller = configuration.agent, configuration.controller
@@ -277,6 +278,7 @@ def test_settings_are_read(tmp_path: Path):
     assert agent.controllers == ("tcp://a:5750", "tcp://[::1]:5750")
     assert (controller.listen, controller.agent_port, controller.client_port) == ("10.0.0.1", 1, 2)
     assert (controller.per_host_metrics, controller.forget_after) == (True, 86400)
+    assert controller.fair_after == 90
 
 
 def test_without_hosts_yaml_an_agent_leaves_a_group_for_later(tmp_path: Path):

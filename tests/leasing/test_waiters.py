@@ -75,6 +75,23 @@ async def test_a_waiter_that_is_gone_leaves_the_queue_without_any_release(tmp_pa
         assert await queue(client) == []
 
 
+async def test_who_has_waited_fair_after_of_the_file_is_next_a_reload_included(tmp_path):
+    settings = tmp_path / "controller.yaml"
+    settings.write_text("fair_after: 30d\n")
+    async with serving(tmp_path, RESOURCES, HOSTS) as (made, client):
+        await client.acquire("1", ["h1"], {"iris": 6})
+        oldest = asyncio.create_task(client.acquire("2", ["h1"], {"iris": 10}, wait=30))
+        await until(lambda: len(made.server._leasing._turns) == 1)
+        assert (await client.acquire("3", ["h1"], {"iris": 1})).answer == "granted"
+        settings.write_text("fair_after: 1ms\n")
+        await client.reload()
+        refused = await client.acquire("4", ["h1"], {"iris": 1})
+        assert (refused.answer, refused.shortages[0].reason) == ("wait", "behind 2")
+        await client.release("3")
+        await client.release("1")
+        assert (await oldest).answer == "granted"
+
+
 async def test_while_the_disk_is_full_nothing_is_granted_and_it_recovers_by_itself(
     tmp_path, monkeypatch
 ):

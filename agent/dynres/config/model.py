@@ -116,7 +116,7 @@ class Resource(Struct, frozen=True, kw_only=True):
     per: Per = "host"
     entries: tuple[Entry, ...] = ()
     builtin: bool = False
-    """A load index of SEMANTICS section 7 that no file redefines."""
+    """A built-in load index that no file redefines."""
     place: Place
 
     @property
@@ -186,6 +186,8 @@ class ControllerSettings(Struct, frozen=True, kw_only=True):
     registration: Registration | None = None
     """None: `listed` where there is a hosts.yaml, else `open` (allowed only on loopback)."""
     forget_after: float = 7 * 86400.0
+    fair_after: float = 300.0
+    """Seconds after which nobody takes what the oldest waiter is short of."""
     log_level: str = "info"
 
 

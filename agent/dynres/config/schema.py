@@ -199,6 +199,7 @@ class Controller(Shape):
         None, description="Who may register."
     )
     forget_after: Duration | None = Field(None, description="Unlisted and unreachable. 7d.")
+    fair_after: Duration | None = Field(None, description="Then the oldest waiter is first. 5m.")
     log_level: Annotated[str, choice("debug", "info", "warning", "error")] = "info"
 
 

@@ -50,7 +50,10 @@ def read_controller(
     if node is None or shape is None:
         return ControllerSettings()
     given: dict[str, Any] = {"log_level": shape.log_level}
-    for key in ("agent_port", "client_port", "feed_port", "state", "forget_after", "registration"):
+    for key in (
+        *("agent_port", "client_port", "feed_port"),
+        *("state", "forget_after", "fair_after", "registration"),
+    ):
         if getattr(shape, key) is not None:
             given[key] = getattr(shape, key)
     if shape.listen is not None:

@@ -290,6 +290,7 @@ class Leasing:
         core = self._core
         self._layout, self._hosts = core.distribution, core.distribution.hosts
         at = self._instant()
+        self._pools.queue.be_fair_after(core.configuration.controller.fair_after)
         said, changes, more = self._pools.configure(core.resources, core.distribution, at)
         self._settling.record(changes)
         self._settling.follow(more)

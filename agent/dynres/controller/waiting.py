@@ -56,6 +56,12 @@ class Queue:
         self.next_aging = NEVER
         """When the next waiter has waited `fair_after`."""
 
+    def be_fair_after(self, seconds: float) -> None:
+        """Go by another `fair_after`, for those who wait already too, from the next look on."""
+        if seconds != self.fair_after:
+            self.fair_after = seconds
+            self.next_aging = -NEVER
+
     def __len__(self) -> int:
         return len(self._waiters)
 
