@@ -1,4 +1,6 @@
 import asyncio
+import logging
+from unittest import mock
 
 import pytest
 from agent_loop import changed, configuration, in_loop, resource, running
@@ -78,6 +80,23 @@ async def test_a_silent_controller_is_greeted_again_and_health_says_so(stub):
         await stub.until(lambda: len(stub.hellos) >= 3)
         stub.answers = True
         await changed(agent, lambda: health(agent)[0])
+
+
+@in_loop
+async def test_a_controller_that_never_answers_is_logged_once(_stub):
+    said = asyncio.Queue()
+    handler = logging.Handler(logging.WARNING)
+    handler.emit = lambda record: said.put_nowait(record.getMessage())
+    nowhere = "tcp://127.0.0.1:1"
+    controllers.log.addHandler(handler)
+    try:
+        with mock.patch.object(controllers, "ANSWER_TIME", 0.05):
+            async with running(configuration(A), nowhere) as (agent, _), asyncio.timeout(10):
+                assert await said.get() == f"{nowhere}: no controller answers yet"
+                assert agent.links[nowhere].state == "connecting"
+    finally:
+        controllers.log.removeHandler(handler)
+    assert said.empty()
 
 
 @in_loop

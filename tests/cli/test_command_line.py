@@ -63,6 +63,14 @@ def test_every_option_is_documented():
                     assert f"`{option}" in text, (words, option)
 
 
+def test_no_summary_in_a_list_of_verbs_is_cut_off(dynres):
+    groups = {words[:1] for words in COMMANDS if len(words) == 2}
+    for words in groups:
+        listed = dynres(*words, "--help").stdout.partition("Commands:\n")[2]
+        assert listed, words
+        assert "..." not in listed, words
+
+
 def test_verbs_of_later_versions_are_absent():
     assert not {"keys"} & set(VERBS)
 

@@ -7,8 +7,10 @@ import socket
 import threading
 
 import pytest
+from click.testing import CliRunner
 
 from dynres.cli import machine, reach
+from dynres.cli.doctor import doctor
 from dynres.cli.findings import Finding
 from dynres.cli.machine import Process
 from dynres.config.model import AgentSettings, Configuration, Place, Probe
@@ -153,6 +155,22 @@ def test_the_verb_says_what_to_do_and_fails_when_something_does(dynres, tmp_path
     assert "\nFAIL configuration  /nowhere" in "\n" + done.stdout
     assert "\nok   launcher " in done.stdout
     assert "-> see: dynres check" in done.stdout
+
+
+def test_the_folder_is_the_running_agents_and_the_controller_that_of_the_environment(monkeypatch):
+    status = {
+        "host": "h1",
+        "pid": os.getpid(),
+        "controllers": [],
+        "probes": [],
+        "config": {"folder": "/of/the/agent", "state": "ok"},
+    }
+    monkeypatch.setattr("dynres.cli.local.ask_agent", lambda _host, _verb: status)
+    monkeypatch.setattr("dynres.cli.doctor._helpers", lambda _path: iter(()))
+    monkeypatch.setenv("DYNRES_CONTROLLER", "tcp://127.0.0.1:1")
+    said = CliRunner().invoke(doctor, [], standalone_mode=False).output
+    assert "FAIL configuration  /of/the/agent" in said
+    assert "tcp://127.0.0.1:1" in said
 
 
 def test_json_has_every_check_with_its_verdict(dynres, tmp_path):

@@ -34,6 +34,18 @@ def test_a_probe_shows_its_last_run_its_next_one_and_why_it_fails():
     ]
 
 
+def test_a_refused_value_that_the_reason_names_is_said_once():
+    reason = "gpu_mem: decimal comma? ('1,5')"
+    shown = texts(probe_row(PROBE | {"outcome": "bad_output", "reason": reason}))
+    assert shown[-1] == reason
+
+
+@pytest.mark.parametrize("state", ["connecting", "greeting", "silent"])
+def test_a_controller_that_has_not_registered_the_agent_shows_why(state):
+    link = {"endpoint": "tcp://h:1", "state": state, "known_as": None, "software": None}
+    assert len(texts(controller_row(link | {"refusal": None}))[-1]) > 20
+
+
 def test_a_probe_that_has_not_run_yet_shows_nothing_that_it_does_not_know():
     never = PROBE | dict.fromkeys(("outcome", "reason", "duration", "age")) | {"refused": []}
     shown = texts(probe_row(never | {"failures": 0}))

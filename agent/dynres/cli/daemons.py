@@ -83,7 +83,7 @@ def agent(context: click.Context, /, **options: object) -> None:
     become("dynres.worker", flags(options))
 
 
-@agent.command("reload")
+@agent.command("reload", short_help="Let the local agent read its files again.")
 @host_option
 @json_option
 @click.pass_context
@@ -133,7 +133,7 @@ def controller(context: click.Context, /, **options: object) -> None:
     become("dynres.controller", flags(options))
 
 
-@controller.command("reload")
+@controller.command("reload", short_help="Let the controller read its files again.")
 @controller_option
 @json_option
 def controller_reload(controller: tuple[str, ...], as_json: bool) -> None:

@@ -9,26 +9,43 @@ import click
 
 from dynres.cli import output
 from dynres.cli.findings import Finding, fail, good, warn
-from dynres.cli.options import check_endpoints, config_option, host_option, json_option
+from dynres.cli.options import DEFAULT_CONFIG, check_endpoints, host_option, json_option
 from dynres.cli.output import CommandError, Exit, fault_line, printable
 from dynres.cli.service_user import become_service_user
 from dynres.config.model import Configuration
 
 MOST_SHOWN = 5
+WITHOUT = {
+    "connecting": "no controller answers",
+    "greeting": "connected, but the hello is not answered",
+    "silent": "nothing has been heard for three heartbeats",
+}
+"""How a link is that has no registered agent."""
 
 
 @click.command()
 @host_option
-@config_option
+@click.option(
+    "--config",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    envvar="DYNRES_CONFIG",
+    show_envvar=True,
+    help=f"The configuration folder; default: the running agent's, else {DEFAULT_CONFIG}.",
+)
 @click.option(
     "--controller",
     metavar="ENDPOINT",
     multiple=True,
     callback=check_endpoints,
+    envvar="DYNRES_CONTROLLER",
+    show_envvar=True,
     help="Where a controller answers clients, to compare clocks; default: the agent's, port 5751.",
 )
 @json_option
-def doctor(host: str | None, config: Path, controller: tuple[str, ...], as_json: bool) -> int:
+def doctor(
+    host: str | None, config: Path | None, controller: tuple[str, ...], as_json: bool
+) -> int:
     """Check this machine, its files and its agent; each line is ok, warn or FAIL and what to do.
 
     Best run as root, who may look at the running agent. Exit code 1 when a line is FAIL.
@@ -39,7 +56,7 @@ def doctor(host: str | None, config: Path, controller: tuple[str, ...], as_json:
       dynres doctor --host host1 --json
     """
     findings: list[Finding] = []
-    for finding in examine(host, config.absolute(), controller):
+    for finding in examine(host, config, controller):
         findings.append(finding)
         if not as_json:
             for line in finding.lines():
@@ -52,13 +69,15 @@ def doctor(host: str | None, config: Path, controller: tuple[str, ...], as_json:
     return Exit.FAILED if failed else Exit.DONE
 
 
-def examine(host: str | None, folder: Path, clients: tuple[str, ...]) -> Iterator[Finding]:
+def examine(host: str | None, named: Path | None, clients: tuple[str, ...]) -> Iterator[Finding]:
     """Every check, one after the other; what one finds does not keep the next from being made."""
     from dynres.cli import machine, reach
 
     status = yield from _agent(host)
     pid = status["pid"] if status else None
     process = machine.Process.of(pid)
+    folder = named or Path(status["config"]["folder"] if status else DEFAULT_CONFIG)
+    folder = folder.absolute()
     configuration = yield from _configuration(folder)
     settings = configuration.agent
     yield from machine.user(process)
@@ -135,7 +154,7 @@ def _links(status: dict[str, Any]) -> Iterator[Finding]:
             yield fail("controller", f"{where}: refused: {link['refusal']['reason']}", todo)
         else:
             todo = "is it running, and is its port for agents (5750) open from here?"
-            yield fail("controller", f"{where}: {link['state']}", todo)
+            yield fail("controller", f"{where}: {WITHOUT[link['state']]}", todo)
 
 
 def _differences(link: dict[str, Any]) -> Iterator[Finding]:

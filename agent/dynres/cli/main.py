@@ -21,7 +21,7 @@ VERBS: Final = {
     "schema": ("check", "JSON Schema of a configuration file, for editors."),
     "probe": ("probe_verbs", "Probes of a folder: `probe list`, `probe test NAME`."),
     "status": ("status", "The local agent and each of its probes."),
-    "doctor": ("doctor", "What keeps the agent of this machine from working well, and what to do."),
+    "doctor": ("doctor", "What keeps this machine's agent from working, and what to do."),
     "hosts": ("hosts", "Hosts, their agents and how their files compare."),
     "values": ("values", "The table: host, resource, value, state, age and source."),
     "watch": ("watch", "A snapshot and then each change, as JSON lines."),

@@ -119,7 +119,7 @@ def probe() -> None:
     """
 
 
-@probe.command("list")
+@probe.command("list", short_help="What each runs, how often, and what it feeds.")
 @config_option
 @json_option
 def list_(config: Path, as_json: bool) -> None:
@@ -141,7 +141,7 @@ def list_(config: Path, as_json: bool) -> None:
     show(Table(PLUGIN_COLUMNS, [plugin_row(line) for line in plugins]))
 
 
-@probe.command("test")
+@probe.command("test", short_help="Run one once, as the daemon would, and show it all.")
 @click.argument("name", metavar="NAME")
 @config_option
 @click.option("--host", metavar="NAME", help="As which host; default: agent.yaml's, or its own.")

@@ -23,16 +23,29 @@ PROBE_COLUMNS = (
 Document = dict[str, Any]
 
 
+_TROUBLES = {
+    "connecting": "no controller answers there: is it running, and is its port open from here?",
+    "greeting": "connected, but the hello has not been answered yet",
+    "silent": "nothing has been heard for three heartbeats",
+}
+
+
+def link_trouble(link: Document) -> str | None:
+    """Why a controller does not have this agent registered; None where it does."""
+    if link["refusal"]:
+        return str(link["refusal"]["reason"])
+    return _TROUBLES.get(link["state"])
+
+
 def controller_row(link: Document) -> Row:
     """The cells of one link to a controller."""
     good = link["state"] == "registered"
-    refusal = link["refusal"]
     return (
         Cell(link["endpoint"], "bold"),
         Cell(link["state"], "green" if good else "yellow"),
         Cell(link["known_as"] or NONE),
         Cell(link["software"] or NONE),
-        Cell(refusal["reason"] if refusal else NONE, "red"),
+        Cell(link_trouble(link) or NONE, "red"),
     )
 
 
@@ -62,9 +75,14 @@ def due_text(seconds: float | None, *, running: bool, waiting: bool) -> str:
 
 
 def why(probe: Document) -> str:
-    """The last run's reason and the values that it refused."""
-    refused = [f"{r['name']}={r['text']!r}: {r['reason']}" for r in probe["refused"]]
-    return "; ".join(filter(None, (probe["reason"], *refused))) or NONE
+    """The last run's reason and the values that it refused, each said once."""
+    reason = probe["reason"] or ""
+    refused = [
+        f"{r['name']}={r['text']!r}: {r['reason']}"
+        for r in probe["refused"]
+        if f"{r['name']}: {r['reason']} ({r['text']!r})" not in reason
+    ]
+    return "; ".join(filter(None, (reason, *refused))) or NONE
 
 
 def probe_row(probe: Document) -> Row:

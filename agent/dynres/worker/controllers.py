@@ -88,6 +88,7 @@ class ControllerLink:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._heard = clock()
         self._dealer = Dealer(endpoint, self._on_message, self._on_connection)
+        self._later("reach", ANSWER_TIME, self._unreached)
 
     @property
     def registered(self) -> bool:
@@ -129,6 +130,7 @@ class ControllerLink:
     def _on_connection(self, up: bool) -> None:
         self._heard = self._clock()
         if up:
+            self._cancel("reach")
             self._become("greeting")
             self.greet()
             return
@@ -140,6 +142,10 @@ class ControllerLink:
             log.warning("%s: connection lost", self.endpoint)
         self.refusal = None  # of a controller that may be another one when it is back
         self._become("connecting")
+
+    def _unreached(self) -> None:
+        """Said once; it is tried again all the time, and what was measured is kept meanwhile."""
+        log.warning("%s: no controller answers yet", self.endpoint)
 
     def _on_message(self, body: bytes) -> None:
         try:

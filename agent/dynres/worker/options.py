@@ -36,7 +36,7 @@ def parse(arguments: Sequence[str]) -> AgentOptions:
     given = parser.parse_args(arguments)
     folder = given.config or Path(os.environ.get("DYNRES_CONFIG") or DEFAULT_FOLDER)
     return AgentOptions(
-        config=folder,
+        config=folder.absolute(),
         host=given.host,
         controllers=tuple(dict.fromkeys(given.controller)),
         once=given.once,
