@@ -50,7 +50,7 @@ def test_what_can_never_be_had_is_69_and_what_is_not_had_in_time_75(here):
     here.call("acquire", "--job", "other", "--host", "h1", "--need", "iris=1")
     late = here.call(*RUN, "--wait", "200ms", "--", "true")
     assert late.returncode == 75
-    assert "waiting since" in late.stderr
+    assert "waiting for iris" in late.stderr
     assert "iris: 2 asked, 1 of 2 free: exhausted" in late.stderr
     here.call("release", "--job", "other")
     away = here.call(*RUN, "--controller", "tcp://127.0.0.1:1", "--", "true")
@@ -61,7 +61,7 @@ def test_it_waits_its_turn_and_says_so(here):
     here.call("acquire", "--job", "other", "--host", "h1", "--need", "iris=1")
     process = here.begin(*RUN, "--", "sh", "-c", "echo runs")
     assert process.stderr is not None
-    assert "waiting since" in process.stderr.readline()
+    assert "waiting for iris" in process.stderr.readline()
     here.call("release", "--job", "other")
     out, err = process.communicate(timeout=30)
     assert (process.returncode, out) == (0, "runs\n")
@@ -72,7 +72,7 @@ def test_a_run_that_is_ended_while_it_waits_leaves_the_queue(here):
     here.call("acquire", "--job", "other", "--host", "h1", "--need", "iris=1")
     process = here.begin(*RUN, "--", "true")
     assert process.stderr is not None
-    assert "waiting since" in process.stderr.readline()
+    assert "waiting for iris" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
     process.communicate(timeout=30)
     assert process.returncode == 130

@@ -1,6 +1,6 @@
 """How leases, shortages and what was answered read; and the exit codes that say the same."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from dynres.cli.output import Exit
@@ -9,6 +9,7 @@ from dynres.cli.table import Cell, Row, Table
 from dynres.cli.words import NONE
 from dynres.wire.lease_views import (
     AcquireView,
+    GrantedLease,
     HistoryView,
     LeasesView,
     LeaseView,
@@ -54,15 +55,10 @@ def shortages_text(lacks: Iterable[ShortageView]) -> str:
 def answer_lines(view: AcquireView) -> Iterator[str]:
     """What was answered to a request, in words."""
     if view.answer == "granted":
-        what = f"{len(view.leases)} lease{'s' if len(view.leases) != 1 else ''}"
-        yield f"granted to job {view.job}: {what}"
+        yield f"granted to job {view.job}: {_count(len(view.leases))}"
         for lease in view.leases:
             ends = f", expires {lease.expires}" if lease.expires else ""
-            instance = (
-                "" if lease.instance in {lease.resource, lease.host} else f" {lease.instance}"
-            )
-            amount = amount_text(lease.amount)
-            yield f"  {lease.lease}  {lease.resource}{instance} {amount} for {lease.host}{ends}"
+            yield f"  {_held(lease)}{ends}"
     elif view.answer == "released":
         yield f"released: this request of job {view.job} was granted, and has been released since"
     else:
@@ -71,9 +67,32 @@ def answer_lines(view: AcquireView) -> Iterator[str]:
             yield f"  {shortage_text(lack)}"
 
 
+def released_lines(leases: Sequence[LeaseView]) -> Iterator[str]:
+    """What was given back, and of which job."""
+    yield f"released: {_count(len(leases))}"
+    for lease in leases:
+        state = _state(lease)
+        yield f"  {_held(lease)} of job {lease.job}{f' ({state})' if state else ''}"
+
+
+def _count(number: int) -> str:
+    return f"{number} lease{'s' if number != 1 else ''}"
+
+
+def _held(lease: LeaseView | GrantedLease) -> str:
+    instance = "" if lease.instance in {lease.resource, lease.host} else f" {lease.instance}"
+    amount = amount_text(lease.amount)
+    return f"{lease.lease}  {lease.resource}{instance} {amount} for {lease.host}"
+
+
+def _state(lease: LeaseView) -> str:
+    """What is to be said of it beside that it is held."""
+    return ", ".join([*(["suspended"] if lease.suspended else []), *filter(None, [lease.note])])
+
+
 def lease_row(lease: LeaseView) -> Row:
     """The cells of one lease."""
-    state = ", ".join([*(["suspended"] if lease.suspended else []), *filter(None, [lease.note])])
+    state = _state(lease)
     return (
         Cell(lease.lease, "bold"),
         Cell(lease.owner),

@@ -18,10 +18,9 @@ from dynres.cli.asked import (
     who,
     without_groups,
 )
-from dynres.cli.lease_words import CODES, answer_lines, leases_table
+from dynres.cli.lease_words import CODES, answer_lines, released_lines
 from dynres.cli.options import controller_option, json_option
-from dynres.cli.table import show
-from dynres.wire.lease_views import AcquireView, LeasesView, ReleaseView
+from dynres.wire.lease_views import AcquireView, ReleaseView
 from dynres.wire.leasing import Need
 from dynres.wire.views import to_builtins
 
@@ -41,7 +40,8 @@ def given_back(view: ReleaseView, *, as_json: bool) -> None:
     if as_json:
         output.document(to_builtins(view))
     elif view.released:
-        show(leases_table(LeasesView(leases=view.released)))
+        for line in released_lines(view.released):
+            output.say(output.printable(line))
     else:
         output.say("nothing was held: nothing is released")
 
@@ -87,7 +87,8 @@ def acquire(
     if stream is not None:
         return _stream(stream, "acquire", owner, controller)
     if job is None or host is None or not need:
-        raise click.UsageError("Missing option --job, --host or --need.")
+        given = (("--job", job), ("--host", host), ("--need", need))
+        raise click.UsageError(f"Missing option {' and '.join(o for o, v in given if not v)}.")
     seats = read_hosts(host, slots)
     with asking(controller) as client:
         hosts = without_groups(client, seats)

@@ -134,7 +134,8 @@ class Run:
         now = time.monotonic()
         if text and (text != said or now - at >= REPEAT):
             self._told = (text, now)
-            tell(f"waiting since {_seconds(sign.since)} for {text}")
+            long = f" (since {_seconds(sign.since)})" if sign.since >= 1 else ""
+            tell(f"waiting for {text}{long}")
 
     # meanwhile
 

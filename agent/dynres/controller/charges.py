@@ -205,10 +205,8 @@ def _amount(need: Need, resource: Resource) -> Decimal:
             amount = convert(amount, need.unit, resource.unit, rounding="up").normalize()
         check_amount(amount)
     except ValueError as error:
-        text = (
-            f"{need.resource}={need.amount}{need.unit or ''}: expected an amount, got one that is "
-        )
-        raise PoolsError("usage", f"{text}{error}") from error
+        text = f"{need.resource}={need.amount}{need.unit or ''}: no amount of {resource.name}"
+        raise PoolsError("usage", f"{text}: {error}") from error
     return amount
 
 

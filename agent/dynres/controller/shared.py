@@ -182,10 +182,10 @@ class SharedTable:
             if shared.over is not None:
                 shared.again = min(shared.again, shared.over)
             return set()
-        return self._give(shared, found)
+        return self._give(shared, found, f"{found} has its turn")
 
-    def _give(self, shared: Shared, host: str) -> set[str]:
-        """Let `host` measure; whose duties changed."""
+    def _give(self, shared: Shared, host: str, why: str) -> set[str]:
+        """Let `host` measure, because of `why` or another's trouble; whose duties changed."""
         before = shared.reporter
         shared.pause, shared.again, shared.over = 0.0, NEVER, None
         if before == host:  # it starts over with itself
@@ -193,7 +193,7 @@ class SharedTable:
             return set()
         if before is not None:
             shared.settled = True
-            self._relieve(shared, shared.trouble or "another one is wanted")
+            self._relieve(shared, shared.trouble or why)
         self._assign(shared, host)
         return {host} if before is None else {before, host}
 
@@ -219,7 +219,8 @@ class SharedTable:
                 continue
             if host in reporters and obstacle(host, instance.resource) is None:
                 settled = shared.settled or named_it
-                changed |= self._give(shared, host)
+                why = f"{host} measured it before" if named_it else f"{host} comes first"
+                changed |= self._give(shared, host, why)
                 shared.settled = settled
         return changed
 
