@@ -119,7 +119,7 @@ def test_an_agents_folder_is_checked_as_the_agent_reads_it(tmp_path: Path, capsy
     (tmp_path / "resources.yaml").write_text(text)
     (tmp_path / "agent.yaml").write_text("host: host1\n")
     assert run(["check", "--config", str(tmp_path)]) == 0
-    assert "which the controller knows" in capsys.readouterr().out
+    assert "the hosts of @eda (the controller knows them)" in capsys.readouterr().out
     assert run(["check", "--config", str(tmp_path), "--role", "controller"]) == 2
 
 

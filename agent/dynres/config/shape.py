@@ -88,6 +88,8 @@ def _fault(detail: ErrorDetails, model: type[BaseModel], root: Node, owner: str)
     hint = None
     if kind == "list_type" and isinstance(node, Scalar) and not node.missing:
         hint = f"write [{node.text}]" if node.plain else f'write ["{node.text}"]'
+        if keys[-1:] == ["command"]:
+            hint = f"write [{', '.join(node.text.split())}]"
     return Fault(place=place, what=what, expected=expected, got=describe(node), hint=hint)
 
 

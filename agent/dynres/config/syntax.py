@@ -114,6 +114,14 @@ def _layout(stop: Stop, at: Place) -> Fault:
             got="something else",
             hint="check the indentation",
         )
+    if "expected ':'" in stop.problem and "key" in stop.context:
+        return Fault(
+            place=Place(at.file, stop.context_line + 1, stop.context_column + 1),
+            what="YAML syntax",
+            expected="KEY: VALUE",
+            got="a line without ': '",
+            hint="put ': ' after the key; text that goes on is indented further",
+        )
     return Fault(place=at, what=f"YAML syntax: {stop.problem}")
 
 

@@ -89,7 +89,7 @@ def _where(resource: Resource, entry: Entry) -> tuple[str, bool]:
         return text, False
     text = join(location.hosts)
     if location.unresolved:
-        groups = f"the hosts of {' and '.join(location.unresolved)}, which the controller knows"
+        groups = f"the hosts of {' and '.join(location.unresolved)} (the controller knows them)"
         return (f"{text} and {groups}" if text else groups), True
     return text, len(location.hosts) > 1
 
