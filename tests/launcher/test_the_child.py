@@ -5,7 +5,7 @@ import os
 from uuid import uuid4
 
 import pytest
-from launching import ENV, launch, request, shell, with_launcher
+from launching import ENV, launch, marked, request, shell, with_launcher
 
 
 def lines(asked):
@@ -109,6 +109,28 @@ def test_limits_and_errors_hold_for_another_user_too():
     assert first.stdout == b"102400\nnobody\n"
     assert second.status == "start_error"
     assert second.reason == "`nice: -5` is not allowed here (Permission denied)"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user needs root")
+def test_a_probe_that_forks_without_end_is_bounded_by_processes_and_nothing_of_it_stays():
+    seconds = f"6{uuid4().int % 10**6:06d}"
+    script = f"i=0; while [ $i -lt 40 ]; do sleep {seconds} & i=$((i+1)); echo $i; done"
+
+    async def runs(client):
+        result = await client.run(shell(script, user="nobody", processes=6))
+        return result.stdout.split(), result.stderr, marked(seconds)
+
+    started, said, left = with_launcher(runs)
+    assert 1 <= len(started) <= 10  # this user may have other processes that end meanwhile
+    assert b"fork" in said
+    assert left == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="another user needs root")
+def test_processes_cannot_be_held_for_root_and_is_refused_with_what_to_do():
+    result = launch(shell("exit 0", processes=10))
+    assert result.status == "refused"
+    assert "`user:`" in (result.reason or "")
 
 
 def test_many_probes_under_limits_at_once_do_not_mix_them_up():

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import pwd
 import time
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,7 +21,7 @@ LONG = 30.0
 
 
 def spec(resources=None, *, name="p", timeout=LONG, trusted=(), **probe):
-    probe = {"user": USER} | probe if "command" in probe else probe
+    probe = {"user": USER} | probe
     return RunSpec(
         probe=Probe(name=name, timeout=timeout, place=PLACE, **probe),
         resources=resources or {"a": "numeric"},
@@ -104,8 +105,11 @@ def test_a_user_that_does_not_exist_is_a_start_error_that_names_it(tmp_path, whe
 
 def test_a_directory_service_that_does_not_answer_costs_only_that_run(tmp_path, monkeypatch):
     asked = []
+    answers = pwd.getpwnam
 
     def hangs(name):
+        if name == "root":  # in the machine's own files
+            return answers(name)
         asked.append(name)
         time.sleep(1)  # as a lookup over a dead network does, but ends with the test
         raise KeyError(name)
@@ -117,7 +121,7 @@ def test_a_directory_service_that_does_not_answer_costs_only_that_run(tmp_path, 
             slow = spec(command=("echo", "1"), user="far", timeout=0.2)
             assert (await runs.run(slow)).outcome == "timeout"
             assert (await runs.run(slow)).outcome == "timeout"
-            assert asked == ["far"]
+            assert asked.count("far") == 1
             good = spec(name="q", plugin="counter", resources={"count": "numeric"})
             assert (await runs.run(good)).outcome == "ok"
 

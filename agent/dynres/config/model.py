@@ -168,7 +168,7 @@ class AgentSettings(Struct, frozen=True, kw_only=True):
     max_running: int | None = None
     """Probe runs at once; None: 2 x CPUs."""
     user: str | None = None
-    """User of external probes that name none; None: the agent's own."""
+    """User of probes that name none; None: the agent's own, unless that is root."""
     log_level: str = "info"
 
 

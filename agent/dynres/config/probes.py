@@ -35,7 +35,7 @@ NEVER_FILES: Final = ("load_sensor", "nagios")
 KINDS: Final = ("command", "plugin", "file")
 SHORTEST_EXTERNAL: Final = 1.0
 LONGEST_TIMEOUT: Final = 10.0
-_COMMAND_ONLY: Final = ("env", "user", "cwd", "memory", "cpu", "processes", "nice")
+_COMMAND_ONLY: Final = ("env", "cwd", "memory", "cpu", "processes", "nice")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 

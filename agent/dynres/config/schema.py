@@ -65,7 +65,7 @@ class Probe(Shape):
     )
     map: dict[Line, Name] | None = Field(None, description="What the probe says -> resource.")
     env: dict[Line, Argument] | None = Field(None, description="Environment variables to add.")
-    user: Line | None = Field(None, description="User that the command runs as.")
+    user: Line | None = Field(None, description="User that the probe runs as.")
     cwd: AbsolutePath | None = Field(None, description="Working folder, absolute. Default /.")
     retry: Duration | None = Field(None, description="Next try after a failure.")
     recheck: Duration | None = Field(None, description="Asked again after NOT_HERE. Default 10m.")
@@ -175,7 +175,7 @@ class Agent(Shape):
     max_running: Annotated[int, whole(1, 10_000)] | None = Field(
         None, description="Probe runs at once. Default: 2 x CPUs."
     )
-    user: Line | None = Field(None, description="User of commands that name none.")
+    user: Line | None = Field(None, description="User of probes that name none.")
     log_level: Annotated[str, choice("debug", "info", "warning", "error")] = "info"
 
 

@@ -70,6 +70,7 @@ def request(
         nice=probe.nice,
         memory=probe.memory,
         cpu=probe.cpu,
+        processes=probe.processes,
         allow_unsafe=probe.allow_unsafe,
         trusted=tuple(trusted),
         stream=probe.mode == "stream",

@@ -34,6 +34,8 @@ class LaunchRequest(NamedTuple):
     """RLIMIT_AS of the child."""
     cpu: float | None = None
     """RLIMIT_CPU of the child (per process), rounded up to whole seconds."""
+    processes: int | None = None
+    """Processes and threads of the child in all, on top of what its user has at the start."""
     allow_unsafe: bool = False
     """Skip the check of who owns the files."""
     trusted: tuple[int, ...] = ()

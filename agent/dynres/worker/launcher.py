@@ -6,7 +6,6 @@ interprets nothing. It ends, with everything it runs, as soon as the agent is go
 
 from __future__ import annotations
 
-import errno
 import os
 import select
 import sys
@@ -15,9 +14,19 @@ from heapq import heappop, heappush
 
 from dynres.worker import feeds, running
 from dynres.worker.channel import Channel
-from dynres.worker.launch_bounds import LAUNCHER_FD, MOST_SHAPES
+from dynres.worker.launch_bounds import (
+    DRAIN,
+    FAREWELL,
+    GRACE,
+    KILL_PATIENCE,
+    LAUNCHER_FD,
+    MOST_SHAPES,
+    PLUGIN_FAREWELL,
+    QUIT,
+    SLOW_START,
+)
 from dynres.worker.launcher_setup import SetupFault, set_up
-from dynres.worker.orphans import Orphans
+from dynres.worker.orphans import Orphans, kill_group, sweep_plugins
 from dynres.worker.running import Request, Run
 from dynres.worker.starts import MOST_STARTERS, Child, NotStarted, Starts
 
@@ -26,20 +35,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 SIGTERM, SIGKILL = 15, 9
-
-SLOW_START = 0.03
-"""Seconds after which a start's thread counts as hanging and another takes its place, and after
-which the pipes of a run are looked at: most have ended by then, and are read once."""
-QUIT = 0.5
-"""Seconds that a stream which was told to quit has until SIGTERM."""
-GRACE = 1.0
-"""Seconds between SIGTERM and SIGKILL."""
-KILL_PATIENCE = 1.0
-"""Seconds after SIGKILL until what is still there counts as stuck."""
-DRAIN = 0.2
-"""Seconds after the end of the process in which its pipes are still read."""
-FAREWELL = 0.8
-"""Most seconds for ending everything when the agent is gone."""
 
 
 class Launcher:
@@ -129,6 +124,8 @@ class Launcher:
                         feeds.tell(self._runs[name], text)
                 case ("stop", str() as name, bytes() as farewell):
                     self._end_stream(name, farewell)
+                case ("sweep", str() as mark):
+                    sweep_plugins(mark, 0.0)
                 case ("ping", number):
                     self._channel.send(("pong", number))
                 case _:
@@ -209,7 +206,7 @@ class Launcher:
         self._starts.handed_over()
         if os.waitid(os.P_PIDFD, child.pidfd, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
             return
-        _kill_group(child.pid, SIGKILL)
+        kill_group(child.pid, SIGKILL)
         status = os.waitid(os.P_PIDFD, child.pidfd, os.WEXITED)
         assert status is not None
         del self._by_fd[child.pidfd]
@@ -286,7 +283,7 @@ class Launcher:
     def _terminate(self, run: Run) -> None:
         assert run.child is not None
         run.quitting = False
-        _kill_group(run.child.pid, SIGTERM)
+        kill_group(run.child.pid, SIGTERM)
         self._at(run, time.monotonic() + GRACE)
 
     def _on_slow_start(self, run: Run) -> None:
@@ -317,7 +314,7 @@ class Launcher:
         assert run.child is not None
         self._feeds.watch(run)
         run.phase = running.KILLED
-        _kill_group(run.child.pid, SIGKILL)
+        kill_group(run.child.pid, SIGKILL)
         self._at(run, time.monotonic() + KILL_PATIENCE)
 
     def _stick(self, run: Run, why: str) -> None:
@@ -376,31 +373,26 @@ class Launcher:
         self._starts.closed = True
         for run in self._runs.values():
             if run.child is not None and run.phase != running.ENDED:
-                _kill_group(run.child.pid, SIGKILL)
+                kill_group(run.child.pid, SIGKILL)
         while self._orphans.kill_all() and time.monotonic() < end:
             time.sleep(0.005)
 
 
-def _kill_group(leader: int, number: int) -> None:
-    """Signal a process group whose leader has not been reaped: its number cannot be another's."""
-    try:
-        os.killpg(leader, number)
-    except OSError as error:
-        if error.errno not in {errno.ESRCH, errno.EPERM}:
-            raise
-
-
 def main() -> None:
-    """`launcher AGENT OWNER [USER]`: the agent's id, its user id, and whom to run probes as."""
-    agent, owner, *user = sys.argv[1:]
+    """`launcher AGENT SESSION OWNER [USER]`.
+
+    The agent's id, that of its present run, its user id, and whom to run probes as.
+    """
+    agent, session, owner, *user = sys.argv[1:]
     try:
-        set_up(agent, user[0] if user else None)
+        set_up(agent, session, user[0] if user else None)
     except SetupFault as fault:
         channel = Channel(LAUNCHER_FD, select.epoll())
         channel.send(("failed", str(fault)))
         channel.flush()
         return
     Launcher(LAUNCHER_FD, agent, int(owner)).serve()
+    sweep_plugins(f"{agent}#{session}#", PLUGIN_FAREWELL)
     os._exit(0)  # threads whose start hangs must not keep us
 
 

@@ -1,6 +1,7 @@
 """The agent's side of the launchers: one a probe user, each replaced when it fails."""
 
 import asyncio
+import os
 import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final
@@ -22,11 +23,13 @@ class LauncherClient:
     """Runs external commands through launcher processes that are replaced when they fail.
 
     `agent` names the agent on this machine, uniquely (its host and its state): what an earlier
-    launcher of the same agent left running is ended before the first run.
+    launcher of the same agent left running is ended before the first run. `session` names it as it
+    runs now: plugin hosts of an earlier session are ended as well.
     """
 
-    def __init__(self, agent: str) -> None:
+    def __init__(self, agent: str, session: str = "0") -> None:
         self._agent = agent
+        self._session = session
         self._seats: dict[str | None, _Seat] = {}
         self._closed = False
 
@@ -63,6 +66,12 @@ class LauncherClient:
         for seat in self._seats.values():
             seat.send(run, ("stop", run, farewell))
 
+    def sweep(self, user: str | None, mark: str) -> None:
+        """Kill what a plugin host of that user with that mark has left."""
+        process = self._seat(None if os.geteuid() == 0 else user).process
+        if process is not None:
+            process.send(("sweep", mark))
+
     async def close(self) -> None:
         """End the launchers and everything they run; runs in flight end as `cancelled`."""
         self._closed = True
@@ -75,18 +84,19 @@ class LauncherClient:
     def _seat(self, user: str | None) -> "_Seat":
         if user not in self._seats:
             key = self._agent if user is None else f"{self._agent}:{user}"
-            self._seats[user] = _Seat(key, user)
+            self._seats[user] = _Seat(key, self._session, user)
         return self._seats[user]
 
 
 class _Seat:
     """The place of one user's launcher: whoever holds it now gets the runs."""
 
-    def __init__(self, key: str, user: str | None) -> None:
+    def __init__(self, key: str, session: str, user: str | None) -> None:
         self.process: LauncherProcess | None = None
         self.fault: str | None = None
         """Why the last launcher did not become ready; None once one has."""
         self._key = key
+        self._session = session
         self._user = user
         self._waiting: dict[str, asyncio.Future[LaunchResult]] = {}
         self._hears: dict[str, Hear] = {}
@@ -152,7 +162,7 @@ class _Seat:
         replace = False
         reason = "the agent ends"
         try:
-            await process.start(self._key, self._user)
+            await process.start(self._key, self._session, self._user)
             self.process, self.fault = process, None
             self._settled.set()
             reason = await process.watch()

@@ -54,11 +54,11 @@ class LauncherProcess(asyncio.Protocol):
         """Requests that the launcher knows by a number, but for the run's name; by their `env`."""
         self._number = 0
 
-    async def start(self, key: str, user: str | None) -> None:
+    async def start(self, key: str, session: str, user: str | None) -> None:
         """Start it and wait until it takes requests. Raises LauncherFault, having ended it."""
         ours, theirs = socket.socketpair()
         try:
-            self.pid = _spawn(theirs.fileno(), key, user)
+            self.pid = _spawn(theirs.fileno(), key, session, user)
         except OSError as error:
             ours.close()
             raise LauncherFault(f"the launcher does not start: {error.strerror}") from None
@@ -94,6 +94,7 @@ class LauncherProcess(asyncio.Protocol):
 
     async def end(self, *, at_once: bool) -> None:
         """End it: by closing its socket, which ends all it runs first, or at once by SIGKILL."""
+        self._flush()
         if self._transport is not None:
             self._transport.abort()
         if self.pid == 0:
@@ -124,7 +125,7 @@ class LauncherProcess(asyncio.Protocol):
         self.send(("run", self._number, request._asdict()))
 
     def _flush(self) -> None:
-        if self._transport is not None:
+        if self._transport is not None and self._unsent:
             self._transport.write(b"".join(self._unsent))
         self._unsent.clear()
 
@@ -179,9 +180,9 @@ class LauncherProcess(asyncio.Protocol):
         self._gone.set_result(None)
 
 
-def _spawn(sock: int, key: str, user: str | None) -> int:
+def _spawn(sock: int, key: str, session: str, user: str | None) -> int:
     """Start a launcher that finds `sock` as descriptor 3; its pid. Raises OSError."""
-    argv = [sys.executable, "-I", "-m", "dynres.worker.launcher", key, str(os.geteuid())]
+    argv = [sys.executable, "-I", "-m", "dynres.worker.launcher", key, session, str(os.geteuid())]
     env = {
         "PATH": os.defpath,
         "LANG": "C.UTF-8",

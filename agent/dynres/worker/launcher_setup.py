@@ -19,7 +19,7 @@ class SetupFault(Exception):  # noqa: N818  (told to the agent, not raised at a 
     """Why this launcher cannot work, in words."""
 
 
-def set_up(agent: str, user: str | None) -> None:
+def set_up(agent: str, session: str, user: str | None) -> None:
     """Prepare this process, and end what an earlier launcher left. Raises SetupFault."""
     native.ignore_stop_signals()
     os.umask(0o022)
@@ -32,7 +32,7 @@ def set_up(agent: str, user: str | None) -> None:
         raise SetupFault(f"cannot become a subreaper: {error.strerror}") from None
     if user is not None:
         _become(user)
-    sweep(agent, SWEEP_PATIENCE)
+    sweep(agent, session, SWEEP_PATIENCE)
 
 
 def _become(name: str) -> None:

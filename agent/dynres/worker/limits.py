@@ -1,4 +1,4 @@
-"""Starts a process whose limits (nice, memory, CPU time) hold from its first instruction on.
+"""Starts a process whose limits (nice, memory, ...) hold from its first instruction on.
 
 `posix_spawn` cannot set them, and setting them once it has returned loses against a child that
 forks at once. So the child is held before it executes, at two FIFOs: opening the first tells
@@ -19,6 +19,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+NOT_OF_ROOT = (
+    "`processes: {}` cannot be held for a probe of root, whom the system does not count; "
+    "let it run as another user (`user:`)"
+)
+
 _SIGKILL = 9
 _LOOKS = 1000
 _FOLDERS = ("/dev/shm", "/run", "/tmp", "/var/tmp")
@@ -27,15 +32,19 @@ _FOLDERS = ("/dev/shm", "/run", "/tmp", "/var/tmp")
 class Limits:
     """What differs from the launcher's own; false where nothing does."""
 
-    __slots__ = ("cpu", "memory", "nice")
+    __slots__ = ("cpu", "memory", "nice", "processes")
 
-    def __init__(self, nice: int, memory: int | None, cpu: float | None) -> None:
+    def __init__(
+        self, nice: int, memory: int | None, cpu: float | None, processes: int | None = None
+    ) -> None:
         self.nice = nice
         self.memory = memory
         self.cpu = cpu
+        self.processes = processes
 
     def __bool__(self) -> bool:
-        return bool(self.nice) or self.memory is not None or self.cpu is not None
+        wanted = (self.memory, self.cpu, self.processes)
+        return bool(self.nice) or any(limit is not None for limit in wanted)
 
     def apply(self, pid: int) -> None:
         """Set them on process `pid`. Raises OSError whose text says which one was not allowed."""
@@ -45,6 +54,11 @@ class Limits:
             seconds = max(1, -int(-self.cpu // 1))
             # SIGXCPU at the limit, SIGKILL one second later for those who catch it.
             self._prlimit(pid, "cpu", resource.RLIMIT_CPU, seconds, seconds + 1)
+        if self.processes is not None:
+            # The system counts all that this user has. Among them already are the child itself, and
+            # this thread, which is about to end.
+            most = _tasks_of(os.geteuid()) - 2 + self.processes
+            self._prlimit(pid, "processes", resource.RLIMIT_NPROC, most, most)
         if self.nice:
             nice = min(19, os.getpriority(os.PRIO_PROCESS, 0) + self.nice)
             try:
@@ -57,6 +71,20 @@ class Limits:
             resource.prlimit(pid, which, (soft, hard))
         except (OSError, ValueError) as error:
             raise _refused(name, soft, error) from None
+
+
+def _tasks_of(user: int) -> int:
+    """Processes and threads that a user has now."""
+    count = 0
+    for name in os.listdir("/proc"):  # noqa: PTH208
+        try:
+            if name.isdigit() and os.stat(f"/proc/{name}").st_uid == user:  # noqa: PTH116
+                with open(f"/proc/{name}/stat", "rb", buffering=0) as file:
+                    stat = file.read(1024)
+                count += int(stat[stat.rfind(b")") + 2 :].split(b" ", 18)[17])
+        except OSError:
+            continue
+    return count
 
 
 def _refused(name: str, value: int, error: Exception) -> OSError:

@@ -7,6 +7,7 @@ without looking through /proc, whether anything was left at all.
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import time
@@ -15,7 +16,7 @@ from dynres.worker.run_marks import mark_of, number_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from dynres.worker.running import Run
 
@@ -26,6 +27,8 @@ _EXITED = os.WEXITED | os.WNOHANG | _WNOTHREAD
 RUN_MARK = b"DYNRES_RUN="
 AGENT_MARK = b"DYNRES_AGENT="
 LAUNCHER_MARK = b"DYNRES_LAUNCHER="
+PLUGIN_MARK = b"DYNRES_PLUGIN_HOST="
+"""Of plugin hosts and what they started: AGENT#SESSION#NUMBER."""
 
 
 class Orphan:
@@ -141,6 +144,15 @@ class Orphans:
                 os.close(orphan.pidfd)
 
 
+def kill_group(leader: int, number: int) -> None:
+    """Signal a process group whose leader has not been reaped: its number cannot be another's."""
+    try:
+        os.killpg(leader, number)
+    except OSError as error:
+        if error.errno not in {errno.ESRCH, errno.EPERM}:
+            raise
+
+
 def _try_kill(pid: int) -> None:
     try:
         os.kill(pid, _SIGKILL)
@@ -148,43 +160,69 @@ def _try_kill(pid: int) -> None:
         return  # it has become another user's: nothing more can be done
 
 
-def sweep(agent: str, patience: float) -> int:
-    """Kill what an earlier launcher of `agent` left, itself included; how many there were.
+def sweep(agent: str, session: str, patience: float) -> int:
+    """Kill what an earlier launcher or earlier plugin hosts of `agent` left, themselves included.
 
-    Looks at processes of this user only, and returns when they are gone, or after `patience` s.
+    How many there were. `session` names the agent as it runs now: its plugin hosts are left alone.
+    Looks at processes of this user only (root: at plugin hosts of any), and returns when they are
+    gone, or after `patience` s.
     """
+    now, before = f"{agent}#{session}#", f"{agent}#"
+
+    def of_old(pid: int) -> bool:
+        environ = _environ(pid)
+        host = _mark(environ, PLUGIN_MARK)
+        if host is not None and host.startswith(before):
+            return not host.startswith(now)
+        return _may_kill(pid) and (_mark(environ, AGENT_MARK) == agent or _is_numbered(pid, agent))
+
+    return _sweep(of_old, patience)
+
+
+def sweep_plugins(mark: str, patience: float) -> int:
+    """Kill every process whose plugin host's mark begins with `mark`; how many there were."""
+
+    def left(pid: int) -> bool:
+        return (_mark(_environ(pid), PLUGIN_MARK) or "").startswith(mark)
+
+    return _sweep(left, patience)
+
+
+def _sweep(wanted: Callable[[int], bool], patience: float) -> int:
     end = time.monotonic() + patience
     swept = 0
     while True:
-        found = _kill_marked(agent)
+        found = _kill_wanted(wanted)
         swept += len(found)
         _await_all(found, end)
         if not found or time.monotonic() >= end:  # once more: one may have forked meanwhile
             return swept
 
 
-def _kill_marked(agent: str) -> list[int]:
-    """Kill every process with the mark of `agent`; their pidfds."""
-    ours, user = os.getpid(), os.geteuid()
+def _kill_wanted(wanted: Callable[[int], bool]) -> list[int]:
+    """Kill every process of which `wanted` says so; their pidfds."""
+    ours = os.getpid()
     killed = []
     for pid in _pids():
-        if pid == ours or _owner(pid) != user or not _is_of(pid, agent):
+        if pid == ours or not wanted(pid):
             continue
         try:
             pidfd = os.pidfd_open(pid)
             killed.append(pidfd)
             # Looked at again now that the pidfd holds it: the pid may have changed hands.
-            if _is_of(pid, agent):
+            if wanted(pid):
                 _kill_held(pidfd)
         except OSError:
             continue  # gone already, or it has become another user's
     return killed
 
 
-def _is_of(pid: int, agent: str) -> bool:
-    """Whether a process has either mark of this agent."""
-    if _mark(_environ(pid), AGENT_MARK) == agent:
-        return True
+def _may_kill(pid: int) -> bool:
+    return _owner(pid) == os.geteuid()
+
+
+def _is_numbered(pid: int, agent: str) -> bool:
+    """Whether a process has the second mark of this agent."""
     mark = mark_of(pid)
     return mark is not None and number_in(mark, agent) is not None
 

@@ -30,10 +30,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     file: str | None = None
     limit: int = 0
     """Most bytes of `file`."""
+    user: str | None = None
+    """Run as this user; None: as the agent's own."""
 
     def same(self, other: "Job") -> bool:
         """Whether both run the same thing."""
-        return (self.plugin, self.options, self.file) == (other.plugin, other.options, other.file)
+        mine = (self.plugin, self.options, self.file, self.user)
+        return mine == (other.plugin, other.options, other.file, other.user)
 
     def message(self, number: int) -> tuple[Any, ...]:
         """The request to a plugin host."""
@@ -58,11 +61,21 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Host:
-    """One plugin host and the jobs that it has now. Raises OSError where it cannot be started."""
+    """One plugin host and the jobs that it has now. Raises OSError where it cannot be started.
+
+    It runs as `user` (None: the agent's own), and what it starts has `mark` in its environment.
+    """
 
     def __init__(
-        self, path: str, extra_path: Sequence[str], on_broken: Callable[["Host"], None]
+        self,
+        path: str,
+        extra_path: Sequence[str],
+        on_broken: Callable[["Host"], None],
+        user: str | None = None,
+        mark: str = "",
     ) -> None:
+        self.user = user
+        self.mark = mark
         self._loop = asyncio.get_running_loop()
         self._on_broken = on_broken
         self._jobs: dict[int, asyncio.Future[Answer]] = {}
@@ -70,10 +83,12 @@ class Host:
         self._ready = asyncio.Event()
         self._pinged: float | None = None
         self._watching = False
+        self._fault: str | None = None
+        """Why the host cannot work, in its own words."""
         self.broken = False
         self.silent = False
         """Whether it has ever left a ping unanswered for SILENCE."""
-        self.process = HostProcess(path, extra_path, self._take, self._ended)
+        self.process = HostProcess(path, extra_path, self._take, self._ended, user=user, mark=mark)
 
     async def run(self, job: Job) -> Answer:
         """One job to its end; breaks the host when it does not end in time."""
@@ -86,6 +101,8 @@ class Host:
         if self.broken:
             reason = "the plugin host did not start"
             said = self.process.log.tail
+            if self._fault is not None:
+                reason = self._fault
             return Answer(status="start_error", reason=reason, said=said, started=started)
         answer = await self._call(job)
         if answer.blame == "this" and answer.status == "killed":
@@ -150,6 +167,9 @@ class Host:
         self._pinged = None
         if message[0] == "ready":
             self._ready.set()
+        if message[0] == "fault":
+            self._fault = str(message[1])
+            self.break_off(self._fault, "another")
         if message[0] != "done":
             return
         _, number, status, reason, said, payload = message

@@ -8,7 +8,8 @@ which one it was, each is tried in a host of its own, and those that break that 
 """
 
 import asyncio
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from dynres.worker.plugin_calls import Answer, Host, Job
@@ -22,13 +23,26 @@ _REAP: Final = 1.0
 class PluginHosts:
     """All plugin hosts of this agent.
 
-    `path` is the PATH of the hosts; `extra_path` comes at the end of their sys.path.
+    `path` is the PATH of the hosts; `extra_path` comes at the end of their sys.path. `mark` begins
+    the mark of each, by which what it started is found; `on_gone` gets user and mark of each host
+    that is gone.
     """
 
-    def __init__(self, path: str, extra_path: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        path: str,
+        extra_path: Sequence[str] = (),
+        *,
+        mark: str = "",
+        on_gone: Callable[[str | None, str], None] | None = None,
+    ) -> None:
+        self._mark = mark
+        self._on_gone = on_gone
+        self._numbers = itertools.count(1)
         self._path = path
         self._extra_path = extra_path
-        self._shared: Host | None = None
+        self._shared: dict[str | None, Host] = {}
+        """One for each user."""
         self._own: dict[str, Host] = {}
         self._apart: dict[str, Job] = {}
         """Probes that broke a host, as they were then."""
@@ -50,9 +64,9 @@ class PluginHosts:
         """Probes that have a host of their own because they broke one."""
         return tuple(self._apart)
 
-    def start(self) -> None:
-        """Start the shared host ahead of its first job. Raises OSError."""
-        self._shared_host()
+    def start(self, user: str | None = None) -> None:
+        """Start the shared host of a user ahead of its first job. Raises OSError."""
+        self._shared_host(user)
 
     async def run(self, job: Job) -> Answer:
         """One job to its end, or until `cancel`; one probe's jobs run one after the other."""
@@ -81,8 +95,9 @@ class PluginHosts:
         own = self._own.pop(probe, None)
         if own is not None:
             own.break_off("its probe is gone", "another")
-        if self._shared is not None and not self._shared.broken:
-            self._shared.process.send(("forget", probe))
+        for shared in self._shared.values():
+            if not shared.broken:
+                shared.process.send(("forget", probe))
 
     async def close(self) -> None:
         """Kill every host, and wait a moment until they are gone; jobs end as cancelled."""
@@ -118,12 +133,12 @@ class PluginHosts:
         if await self._stuck(job.probe):
             return Answer(status="stuck", reason="an earlier run cannot be ended by SIGKILL")
         apart = job.probe in self._apart
-        host = self._own_host(job.probe) if apart else self._shared_host()
+        host = self._own_host(job) if apart else self._shared_host(job.user)
         answer = await host.run(job)
         if answer.blame == "unknown":
             host, answer = await self._try_alone(job)
         elif answer.blame == "another" and not self._closed:
-            host = self._shared_host()
+            host = self._shared_host(job.user)
             answer = await host.run(job)
         if answer.blame == "this":
             self._apart[job.probe] = job
@@ -132,7 +147,7 @@ class PluginHosts:
 
     async def _try_alone(self, job: Job) -> tuple[Host, Answer]:
         """Run a job that may have broken a host where it can break nothing but its own."""
-        host = self._new_host()
+        host = self._new_host(job.user)
         answer = await host.run(job)
         if answer.blame == "nobody" and host.silent:
             self._apart[job.probe] = job
@@ -154,19 +169,21 @@ class PluginHosts:
         del self._killed[probe]
         return False
 
-    def _shared_host(self) -> Host:
-        if self._shared is None or self._shared.broken:
-            self._shared = self._new_host()
-        return self._shared
-
-    def _own_host(self, probe: str) -> Host:
-        host = self._own.get(probe)
+    def _shared_host(self, user: str | None) -> Host:
+        host = self._shared.get(user)
         if host is None or host.broken:
-            host = self._own[probe] = self._new_host()
+            host = self._shared[user] = self._new_host(user)
         return host
 
-    def _new_host(self) -> Host:
-        host = Host(self._path, self._extra_path, self._dispose)
+    def _own_host(self, job: Job) -> Host:
+        host = self._own.get(job.probe)
+        if host is None or host.broken:
+            host = self._own[job.probe] = self._new_host(job.user)
+        return host
+
+    def _new_host(self, user: str | None) -> Host:
+        mark = f"{self._mark}{next(self._numbers)}" if self._mark else ""
+        host = Host(self._path, self._extra_path, self._dispose, user, mark)
         self._hosts.add(host)
         return host
 
@@ -184,3 +201,5 @@ class PluginHosts:
             pass  # it cannot be ended: nothing more can be done about it
         await host.process.close()
         self._hosts.discard(host)
+        if self._on_gone is not None:
+            self._on_gone(host.user, host.mark)

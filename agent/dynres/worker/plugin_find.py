@@ -17,15 +17,30 @@ class PluginError(Exception):
     """There is no such plugin, or it does not take these options; the text says what to do."""
 
 
+hindrance: str | None = None
+"""What keeps plugins of others from being loaded here, where something does."""
+_remembered: list[metadata.EntryPoint] = []
+
+
+def installed() -> list[metadata.EntryPoint]:
+    """Every plugin that there is."""
+    return _remembered or list(metadata.entry_points(group=GROUP))
+
+
+def remember() -> None:
+    """Go by what is installed now: it cannot be read later."""
+    _remembered[:] = metadata.entry_points(group=GROUP)
+
+
 def find(name: str) -> metadata.EntryPoint:
     """The entry point of that name. Raises PluginError, naming the ones that are installed."""
-    points = metadata.entry_points(group=GROUP)
+    points = installed()
     found = {point.value: point for point in points if point.name == name}
     if len(found) > 1:
         raise PluginError(f"plugin {name}: provided by {' and by '.join(sorted(found))}")
     if not found:
-        installed = ", ".join(sorted({point.name for point in points})) or "none"
-        raise PluginError(f"plugin {name}: not installed; installed are: {installed}")
+        names = ", ".join(sorted({point.name for point in points})) or "none"
+        raise PluginError(f"plugin {name}: not installed; installed are: {names}")
     return next(iter(found.values()))
 
 
@@ -33,8 +48,9 @@ def make(name: str, options: Mapping[str, Any]) -> Probe:
     """An instance of the plugin. Raises PluginError, or whatever its module or __init__ raises."""
     try:
         kind = find(name).load()
-    except (ImportError, AttributeError, SyntaxError) as error:
-        raise PluginError(f"plugin {name}: cannot be loaded: {error}") from error
+    except (ImportError, AttributeError, SyntaxError, PermissionError) as error:
+        why = f" ({hindrance})" if hindrance is not None else ""
+        raise PluginError(f"plugin {name}: cannot be loaded: {error}{why}") from error
     if not isinstance(kind, type) or not callable(getattr(kind, "read", None)):
         raise PluginError(f"plugin {name}: expected a class with read(), got {kind!r}")
     wanted = _options_type(kind)

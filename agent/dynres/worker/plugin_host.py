@@ -1,4 +1,6 @@
-"""The process that runs Python plugins: `python -I -m dynres.worker.plugin_host FD [FOLDER…]`.
+"""The process that runs Python plugins: `… -m dynres.worker.plugin_host FD USER [FOLDER…]`.
+
+USER `-`: the agent's own.
 
 Requests come as frames on the socket FD (folders are added to sys.path), each run gets a thread
 of its own, answers go back as frames. Nothing here is trusted to end: the agent kills the whole
@@ -22,6 +24,7 @@ from typing import Any, Final
 from dynres.probe import Probe
 from dynres.worker import frames, plugin_find
 from dynres.worker.plugin_run import RunOutput, RunThread, items, read_file
+from dynres.worker.plugin_user import UserFault, become
 
 THREADS_LIMIT: Final = 64
 """Threads that plugins may leave running in one host."""
@@ -103,14 +106,10 @@ class Host:
 
 
 def _harden(link: int) -> None:
-    """Die with the agent, be the first to go when memory is short, say where a crash was.
+    """Be the first to go when memory is short, say where a crash was.
 
     Keeps no descriptor but the standard ones and `link`.
     """
-    parent = os.getppid()
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:
-        os._exit(0)
     for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
         if int(name) > 2 and int(name) != link:
             with contextlib.suppress(OSError):  # the descriptor of this very listing
@@ -123,13 +122,28 @@ def _harden(link: int) -> None:
         path.write_text(str(min(1000, int(path.read_text("ascii")) + 200)), "ascii")
 
 
+def _die_with_the_agent(parent: int) -> None:
+    # Forgotten by the system when the user changes.
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
 def main() -> None:
     """Serve until the agent closes its end; then nothing that plugins started stays either."""
-    fd = int(sys.argv[1])
+    fd, user, parent = int(sys.argv[1]), sys.argv[2], os.getppid()
+    sys.path.extend(sys.argv[3:])
+    link = socket.socket(fileno=fd)
     _harden(fd)
-    sys.path.extend(sys.argv[2:])
     try:
-        Host(socket.socket(fileno=fd)).serve()
+        if user != "-":
+            become(user)
+    except UserFault as fault:
+        link.sendall(frames.encode(("fault", str(fault))))
+        return
+    _die_with_the_agent(parent)
+    try:
+        Host(link).serve()
     finally:
         if sys.exc_info()[0] is not None:
             traceback.print_exc()

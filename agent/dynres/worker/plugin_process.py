@@ -32,6 +32,9 @@ class HostProcess(asyncio.Protocol):
         extra_path: Sequence[str],
         on_message: Callable[[tuple[Any, ...]], None],
         on_end: Callable[[str], None],
+        *,
+        user: str | None = None,
+        mark: str = "",
     ) -> None:
         self._on_message = on_message
         self._on_end = on_end
@@ -44,13 +47,15 @@ class HostProcess(asyncio.Protocol):
         """Set when the process is reaped."""
         self.status: int | None = None
         """Exit status, or minus the signal that ended it, when it is gone."""
-        ours, log = self._spawn(path, extra_path)
+        ours, log = self._spawn(extra_path, user or "-", environment(path, mark))
         loop = asyncio.get_running_loop()
         self._pidfd = os.pidfd_open(self.pid)
         loop.add_reader(self._pidfd, self._reap)
         self._connecting = loop.create_task(self._connect(ours, log))
 
-    def _spawn(self, path: str, extra_path: Sequence[str]) -> tuple[socket.socket, int]:
+    def _spawn(
+        self, extra_path: Sequence[str], user: str, env: dict[str, str]
+    ) -> tuple[socket.socket, int]:
         ours, theirs = socket.socketpair()
         log, their_log = os.pipe2(os.O_CLOEXEC)
         raised = [
@@ -61,8 +66,8 @@ class HostProcess(asyncio.Protocol):
         try:
             self.pid = os.posix_spawn(
                 sys.executable,
-                [*command, str(_SOCKET_FD), *extra_path],
-                environment(path),
+                [*command, str(_SOCKET_FD), user, *extra_path],
+                env,
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                     (os.POSIX_SPAWN_DUP2, raised[1], 1),
@@ -173,12 +178,16 @@ class _Log(asyncio.Protocol):
             self._transport.close()
 
 
-def environment(path: str) -> dict[str, str]:
-    """A built environment; HOME and USER as the agent has them: asking for them might block."""
+def environment(path: str, mark: str = "") -> dict[str, str]:
+    """A built environment; HOME and USER as the agent has them: asking for them might block.
+
+    A host of another user sets those two itself.
+    """
     return {
         "PATH": path,
         "LANG": "C.UTF-8",
         "LC_ALL": "C.UTF-8",
         "HOME": os.environ.get("HOME", "/"),
         "USER": os.environ.get("USER", str(os.geteuid())),
+        **({"DYNRES_PLUGIN_HOST": mark} if mark else {}),
     }

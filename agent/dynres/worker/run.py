@@ -1,9 +1,11 @@
 """One probe, once: dispatched by its kind, measured, and given an outcome whatever happens."""
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import os
+import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
@@ -22,10 +24,13 @@ from dynres.worker.plugin_values import take_reading
 from dynres.worker.streams import Hears
 
 SERVICE_USERS: Final = ("dynres", "nobody")
-"""Who runs external probes that name no user when the agent itself is root."""
+"""Who runs probes that name no user when the agent itself is root."""
+USERS_TIME: Final = 1.0
+"""Seconds that the start of the agent waits for the system to say who its users are."""
 FUTURE: Final = 60.0
 """Seconds by which a file may have been changed in the future before it is not believed."""
 
+_NO_USERS: Final = "the system does not say who its users are"
 _CUT: Final = "cut short by a reload or the agent's stop"
 
 log = logging.getLogger(__name__)
@@ -46,8 +51,10 @@ class Runner:
     def __init__(
         self, agent: str, path: str = AgentSettings().path, *, plugin_path: Sequence[str] = ()
     ) -> None:
-        self._launcher = LauncherClient(agent)
-        self._hosts = PluginHosts(path, plugin_path)
+        session = secrets.token_hex(4)
+        self._launcher = LauncherClient(agent, session)
+        mark = f"{agent}#{session}#"
+        self._hosts = PluginHosts(path, plugin_path, mark=mark, on_gone=self._launcher.sweep)
         self._accounts = Accounts()
         self._numbers = itertools.count(1)
         self._flights: dict[str, _Flight] = {}
@@ -56,7 +63,10 @@ class Runner:
 
     async def start(self) -> None:
         """Start the helper processes. Raises OSError, LauncherError."""
-        self._hosts.start()
+        with contextlib.suppress(AccountError, TimeoutError):
+            async with asyncio.timeout(USERS_TIME):
+                user, _ = await self._run_as(None)
+            self._hosts.start(user)
         await self._launcher.start()
 
     async def run(self, spec: RunSpec, *, keep_stdout: bool = False) -> RunResult:
@@ -100,9 +110,7 @@ class Runner:
 
     async def account(self, spec: RunSpec) -> Account:
         """The user that a run is made as. Raises AccountError; waits as long as the system does."""
-        if spec.probe.command:
-            return (await self._run_as(spec))[1]
-        return await self._accounts.find(None)
+        return (await self._run_as(spec.probe.user or spec.default_user))[1]
 
     def tell(self, probe: str, text: bytes) -> None:
         """Write to the stdin of a stream."""
@@ -143,7 +151,15 @@ class Runner:
             return await self._command(spec, flight)
         started = clock()
         probe = spec.probe
+        try:
+            async with asyncio.timeout(probe.timeout):
+                user, _ = await self._run_as(probe.user or spec.default_user)
+        except TimeoutError:
+            return _ended(spec, "timeout", _NO_USERS, started)
+        except AccountError as error:
+            return _ended(spec, "start_error", str(error), started)
         job = Job(
+            user=user,
             probe=probe.name,
             timeout=probe.timeout,
             plugin=probe.plugin,
@@ -171,10 +187,10 @@ class Runner:
         started = clock()
         try:
             async with asyncio.timeout(spec.probe.timeout):
-                user, account = await self._run_as(spec)
+                user, account = await self._run_as(spec.probe.user or spec.default_user)
                 trusted = [(await self._accounts.find(n)).uid for n in spec.trusted_owners]
         except TimeoutError:
-            return _ended(spec, "timeout", "the system does not say who its users are", started)
+            return _ended(spec, "timeout", _NO_USERS, started)
         except AccountError as error:
             return _ended(spec, "start_error", str(error), started)
         if flight.cancelled:
@@ -183,9 +199,8 @@ class Runner:
         self._asked_before[spec.probe.name] = spec, asked
         return asked
 
-    async def _run_as(self, spec: RunSpec) -> tuple[str | None, Account]:
+    async def _run_as(self, wanted: str | None) -> tuple[str | None, Account]:
         """The user to ask for (None: no change) and the account that this means."""
-        wanted = spec.probe.user or spec.default_user
         if wanted is not None:
             account = await self._accounts.find(wanted)
             return None if account.uid == os.geteuid() else wanted, account

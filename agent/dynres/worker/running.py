@@ -38,6 +38,7 @@ class Request:
         trusted: tuple[int, ...],
         stream: bool = False,
         talks: bool = False,
+        processes: int | None = None,
     ) -> None:
         self.run = run
         self.argv = argv
@@ -53,6 +54,7 @@ class Request:
         self.trusted = trusted
         self.stream = stream
         self.talks = talks
+        self.processes = processes
 
 
 class Run(Request):

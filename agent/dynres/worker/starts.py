@@ -177,6 +177,8 @@ class Starts:
 
     def _start(self, run: Run) -> Child | NotStarted:
         path = run.argv[0]
+        if run.processes is not None and os.geteuid() == 0:
+            return NotStarted("refused", limits.NOT_OF_ROOT.format(run.processes))
         try:
             path = find(path, run.env)
             if not run.allow_unsafe:
@@ -219,7 +221,7 @@ class Starts:
         env = {**run.env, "DYNRES_AGENT": self._agent, "DYNRES_RUN": run.run}
         self._marks.before(run)
         cwd = None if run.cwd == "/" else run.cwd
-        wanted = limits.Limits(run.nice, run.memory, run.cpu)
+        wanted = limits.Limits(run.nice, run.memory, run.cpu, run.processes)
         for attempt in range(BUSY_TRIES):
             try:
                 if wanted:

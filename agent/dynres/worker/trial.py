@@ -90,7 +90,8 @@ async def _account(runner: Runner, spec: RunSpec) -> Account | None:
 
 def _env(spec: RunSpec, account: Account | None) -> dict[str, str] | None:
     if spec.probe.plugin is not None:
-        return plugin_environment(spec.path)
+        own = {} if account is None else {"HOME": account.home, "USER": account.name}
+        return {**plugin_environment(spec.path), **own}
     if not spec.probe.command or account is None:
         return None
     return environment(spec, account)
