@@ -10,8 +10,9 @@ from dynres.cli.hosts import hosts_table
 from dynres.cli.live import Changes, Screen, fitting, pool_line, value_line
 from dynres.cli.output import fault_line, printable
 from dynres.cli.pools import amount_text, bar, pools_table
-from dynres.cli.table import Cell, Table, plain_lines
+from dynres.cli.table import Cell, Table, plain_lines, rich_table, width_in
 from dynres.cli.values import COLUMNS, values_table
+from dynres.cli.watching import pools_screen
 from dynres.cli.words import age_text, run_time_text, source_text, value_text
 from dynres.config.faults import Fault
 from dynres.config.model import Place
@@ -150,6 +151,30 @@ def test_plain_text_is_aligned_and_nothing_is_cut_off():
     assert head == "NAME".ljust(1024) + "   N"
     assert first == "a".ljust(1024) + "  10"
     assert second == long + "   5"
+
+
+def drawn(what, width):
+    terminal = Console(width=width, height=30, file=StringIO(), color_system=None)
+    terminal.print(what)
+    return terminal.file.getvalue().splitlines()
+
+
+def test_a_terminal_folds_long_columns_and_tears_no_heading_and_no_number_apart():
+    columns = ("RESOURCE", "CAPACITY", "REASON")
+    table = Table(columns, [(Cell("iris"), Cell("100"), Cell("not measured for a long time"))])
+    assert width_in(table, 40) == 40
+    lines = drawn(rich_table(table), 40)
+    assert lines[0].split() == list(columns)
+    assert lines[1].split()[:2] == ["iris", "100"]
+    assert len(lines) == 3
+    assert width_in(table, 30) == 8 + 2 + 8 + 2 + 28  # the terminal wraps it
+
+
+@pytest.mark.parametrize("width", [80, 110, 200])
+def test_watched_pools_have_whole_headings_and_bars_on_every_terminal(width):
+    lines = drawn(pools_screen(PoolsView(pools=(pool(),)), width), width)
+    assert {"CAPACITY", "LEASED", "FREE", "USE"} <= set(lines[0].split())
+    assert "+........." in lines[1]
 
 
 def test_what_a_probe_says_cannot_drive_the_terminal():

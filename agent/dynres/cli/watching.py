@@ -5,9 +5,10 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final
 
 from dynres.cli.live import Changes, Display, Lines, Screen
+from dynres.cli.live import pools_table as few_columns
 from dynres.cli.output import flush, say, writing
 from dynres.cli.pools import holder_rows, pools_table
-from dynres.cli.table import console, on_terminal, rich_table
+from dynres.cli.table import console, on_terminal, rich_table, width_in
 from dynres.wire.views import PoolsView, ValuesView
 
 if TYPE_CHECKING:
@@ -39,19 +40,22 @@ def watch_pools(look: Callable[[], PoolsView]) -> None:
         return
     from rich.live import Live
 
-    with Live(console=console(), auto_refresh=False) as live:
+    terminal = console()
+    with Live(console=terminal, auto_refresh=False) as live:
         for _ in _ticks():
-            shown = pools_screen(look())
+            shown = pools_screen(look(), terminal.width)
             with writing():
                 live.update(shown, refresh=True)
 
 
-def pools_screen(view: PoolsView) -> "RenderableType":
-    """The pools, then who holds of them."""
+def pools_screen(view: PoolsView, width: int) -> "RenderableType":
+    """The pools, with the columns that matter most where not all fit; then who holds of them."""
     from rich.console import Group
     from rich.text import Text
 
-    parts: list[RenderableType] = [rich_table(pools_table(view))]
+    whole = pools_table(view)
+    table = whole if width_in(whole, width) <= width else few_columns(view)
+    parts: list[RenderableType] = [rich_table(table)]
     holders = holder_rows(view)
     if holders.rows:
         parts += [Text(""), rich_table(holders)]
