@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -129,6 +130,24 @@ def test_it_ends_cleanly_on_a_signal(folder: Path, number: signal.Signals, tmp_p
         assert (tmp_path / "a" / "state").is_dir()
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
+
+
+@pytest.mark.parametrize("journal", [True, False])
+def test_a_log_line_has_a_time_unless_the_journal_gives_it_one(folder: Path, journal: bool) -> None:
+    kept = {name: text for name, text in os.environ.items() if name != "JOURNAL_STREAM"}
+    process = subprocess.Popen(
+        command(folder, "--client-port", str(free_port())),
+        stderr=subprocess.PIPE,
+        text=True,
+        env=kept | ({"JOURNAL_STREAM": "8:1"} if journal else {}),
+    )
+    with process:
+        try:
+            assert process.stderr is not None
+            first = process.stderr.readline()
+        finally:
+            process.terminate()
+    assert re.match(r"INFO " if journal else r"\d{4}-\d\d-\d\d \S+ INFO ", first)
 
 
 def test_a_hangup_at_any_instant_never_kills_and_reloads(folder: Path) -> None:

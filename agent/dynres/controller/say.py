@@ -1,6 +1,7 @@
 """What the controller says: its log, without the same line over and over, and why it ends."""
 
 import logging
+import os
 import sys
 import time
 from typing import Final
@@ -39,9 +40,10 @@ class Log:
 
 
 def log_to_stderr() -> None:
-    """Log lines on stderr, as systemd's journal takes them."""
+    """Log lines on stderr: for the journal, which has its own time stamps, or with one."""
+    stamp = "" if "JOURNAL_STREAM" in os.environ else "%(asctime)s "
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    handler.setFormatter(logging.Formatter(f"{stamp}%(levelname)s %(message)s"))
     root = logging.getLogger("dynres")
     root.addHandler(handler)
     root.setLevel(logging.INFO)
