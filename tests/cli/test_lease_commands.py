@@ -91,6 +91,21 @@ def test_what_is_asked_and_given_back_is_said_in_words(here):
     )
 
 
+def test_a_suspend_that_gives_nothing_back_says_why(here):
+    here.call("acquire", "--job", "kept", "--host", "h1", "--need", "iris=1")
+    said = here.call("suspend", "--job", "kept").stdout
+    here.call("release", "--job", "kept")
+    assert "holds nothing with flag release" in said
+
+
+def test_an_empty_list_of_hosts_says_who_is_left_out_and_how_to_see_them(here):
+    for words in ((), ("--where", "iris: 1")):
+        done = here.call("hosts", *words)
+        assert done.returncode == 0
+        assert "h[1-4]; --all-hosts shows them" in done.stderr
+        assert here.call("hosts", *words, "--all-hosts").stderr == ""
+
+
 def test_slots_groups_and_units_are_charged_as_written(here):
     done = here.call(
         *("acquire", "--job", "slots", "--host", "h1*4,@some*2", "--json"),

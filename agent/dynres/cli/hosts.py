@@ -65,7 +65,7 @@ def hosts(
 ) -> None:
     """Show hosts: state, agent, and how its files compare with the controller's.
 
-    Without --all-hosts, those that are up and not closed. HOST takes host sets.
+    Without --all-hosts, those that are up; with --where also not closed. HOST takes host sets.
 
     With --where, those that satisfy a requirement; a line on stderr names those where it is
     unknown, because a value is stale or unavailable.
@@ -79,10 +79,16 @@ def hosts(
     names = host_names(hosts)
     with asking(controller) as client:
         view = client.hosts(where, hosts=names, all_hosts=all_hosts, details=True)
+        others: tuple[str, ...] = ()
+        if not (as_json or all_hosts or view.hosts):
+            others = client.hosts(where, hosts=names, all_hosts=True, details=False).hosts
     if as_json:
         output.document(to_builtins(view))
         return
     show(hosts_table(view))
+    if others:
+        left_out = "not up, or closed" if where else "not up"
+        output.tell(f"{left_out}: {members_text(others)}; --all-hosts shows them")
     if view.unknown:
         output.tell(
             f"unknown on {members_text(view.unknown)}: `dynres explain HOST R --where` says why"

@@ -35,15 +35,15 @@ def answered(view: AcquireView, *, as_json: bool) -> int:
     return int(CODES[view.answer])
 
 
-def given_back(view: ReleaseView, *, as_json: bool) -> None:
-    """Say what was released."""
+def given_back(view: ReleaseView, *, as_json: bool, none: str = "nothing was held") -> None:
+    """Say what was released; `none`: why nothing was."""
     if as_json:
         output.document(to_builtins(view))
     elif view.released:
         for line in released_lines(view.released):
             output.say(output.printable(line))
     else:
-        output.say("nothing was held: nothing is released")
+        output.say(f"{none}: nothing is released")
 
 
 @click.command()
@@ -196,7 +196,8 @@ def suspend(job: str, owner: str, controller: tuple[str, ...], as_json: bool) ->
     """
     with asking(controller) as client:
         view = client.suspend(job, owner=owner)
-    given_back(view, as_json=as_json)
+    none = f"job {job} of {owner} holds nothing with flag release that is not suspended already"
+    given_back(view, as_json=as_json, none=none)
 
 
 @click.command()
