@@ -79,7 +79,7 @@ async def _serve(options: AgentOptions, identity: Identity, reader: Reader) -> i
         runner = Runner(str(claim.socket), settings.path)
         stack.push_async_callback(runner.close)
         try:
-            await runner.start()
+            await runner.start(settings.user)
         except (LauncherError, OSError) as error:
             raise StartError(f"the helper processes cannot be started: {error}") from error
         async with asyncio.TaskGroup() as group:

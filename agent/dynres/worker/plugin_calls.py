@@ -199,7 +199,7 @@ class Host:
             self.process.send(("ping",))
         elif now - self._pinged >= SILENCE:
             self.silent = True
-            if len(self._jobs) > 1:
+            if len(self._jobs) > 1 or self.process.stopped:
                 self.break_off("the plugin host does not answer", "unknown")
                 return
         self._watch()

@@ -12,6 +12,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from dynres.worker.plugin_calls import Answer, Host, Job
 
 __all__ = ["Answer", "Job", "PluginHosts"]
@@ -140,6 +142,8 @@ class PluginHosts:
         elif answer.blame == "another" and not self._closed:
             host = self._shared_host(job.user)
             answer = await host.run(job)
+            if answer.blame in {"another", "unknown"}:  # the next one that broke it
+                host, answer = await self._try_alone(job)
         if answer.blame == "this":
             self._apart[job.probe] = job
             self._killed[job.probe] = host
@@ -149,6 +153,8 @@ class PluginHosts:
         """Run a job that may have broken a host where it can break nothing but its own."""
         host = self._new_host(job.user)
         answer = await host.run(job)
+        if answer.blame == "unknown":
+            answer = msgspec.structs.replace(answer, blame="this")
         if answer.blame == "nobody" and host.silent:
             self._apart[job.probe] = job
             self._own[job.probe] = host

@@ -103,6 +103,15 @@ class HostProcess(asyncio.Protocol):
         else:
             self._transport.write(frame)
 
+    @property
+    def stopped(self) -> bool:
+        """Whether a signal holds it: then it is not a run that keeps it from answering."""
+        try:
+            with open(f"/proc/{self.pid}/stat", "rb", buffering=0) as file:
+                return file.read(512).rpartition(b") ")[2][:1] in b"Tt"
+        except OSError:
+            return False
+
     def kill(self) -> None:
         """SIGKILL to the host and to all in its process group; `gone` is set when it is reaped."""
         if not self.gone.is_set():

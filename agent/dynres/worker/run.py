@@ -61,11 +61,14 @@ class Runner:
         self._asked_before: dict[str, tuple[RunSpec, LaunchRequest]] = {}
         """The request of each probe's last run, which a run of the same probe repeats."""
 
-    async def start(self) -> None:
-        """Start the helper processes. Raises OSError, LauncherError."""
+    async def start(self, default_user: str | None = None) -> None:
+        """Start the helper processes; most plugins will run as `default_user`.
+
+        Raises OSError, LauncherError.
+        """
         with contextlib.suppress(AccountError, TimeoutError):
             async with asyncio.timeout(USERS_TIME):
-                user, _ = await self._run_as(None)
+                user, _ = await self._run_as(default_user)
             self._hosts.start(user)
         await self._launcher.start()
 

@@ -63,7 +63,7 @@ async def trial(spec: RunSpec, *, mapped: bool) -> Trial:
     """Run it once, in helper processes of its own. Raises OSError, LauncherError."""
     runner = Runner(f"probe-test-{os.getpid()}-{secrets.token_hex(4)}", spec.path)
     try:
-        await runner.start()
+        await runner.start(spec.probe.user or spec.default_user)
         account = await _account(runner, spec)
         if spec.probe.mode == "stream":
             result = await _first_record(runner, spec)
