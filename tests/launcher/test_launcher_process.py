@@ -272,3 +272,16 @@ def test_an_idle_launcher_wakes_up_for_pings_only():
         return switches(pid) - before
 
     assert with_launcher(idle) <= 10
+
+
+def test_a_run_that_waits_for_its_launcher_can_be_cancelled():
+    async def runs(client):
+        os.kill(client.pids()[0], signal.SIGKILL)
+        await until_async(lambda: not client.pids())
+        task = asyncio.create_task(client.run(shell("sleep 60", run="early")))
+        await asyncio.sleep(0)
+        client.cancel("early")
+        return await asyncio.wait_for(task, 5)
+
+    result = with_launcher(runs)
+    assert (result.status, result.reason) == ("cancelled", "cancelled")

@@ -18,6 +18,7 @@ from dynres.wire.link import LinkError
 from dynres.worker.adopted import bury_orphans, is_first_process
 from dynres.worker.agent import Agent
 from dynres.worker.claim import Claim, ClaimError
+from dynres.worker.confinement import confine
 from dynres.worker.files import Reader
 from dynres.worker.identity import Identity
 from dynres.worker.launcher_client import LauncherError
@@ -76,7 +77,7 @@ async def _serve(options: AgentOptions, identity: Identity, reader: Reader) -> i
     async with AsyncExitStack() as stack:
         claim = Claim(host)
         stack.callback(claim.release)
-        runner = Runner(str(claim.socket), settings.path)
+        runner = Runner(str(claim.socket), settings.path, joins=confine().take)
         stack.push_async_callback(runner.close)
         try:
             await runner.start(settings.user)

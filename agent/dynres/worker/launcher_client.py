@@ -27,7 +27,10 @@ class LauncherClient:
     runs now: plugin hosts of an earlier session are ended as well.
     """
 
-    def __init__(self, agent: str, session: str = "0") -> None:
+    def __init__(
+        self, agent: str, session: str = "0", joins: Callable[[int], None] | None = None
+    ) -> None:
+        self._joins = joins
         self._agent = agent
         self._session = session
         self._seats: dict[str | None, _Seat] = {}
@@ -84,14 +87,21 @@ class LauncherClient:
     def _seat(self, user: str | None) -> "_Seat":
         if user not in self._seats:
             key = self._agent if user is None else f"{self._agent}:{user}"
-            self._seats[user] = _Seat(key, self._session, user)
+            self._seats[user] = _Seat(key, self._session, user, self._joins)
         return self._seats[user]
 
 
 class _Seat:
     """The place of one user's launcher: whoever holds it now gets the runs."""
 
-    def __init__(self, key: str, session: str, user: str | None) -> None:
+    def __init__(
+        self,
+        key: str,
+        session: str,
+        user: str | None,
+        joins: Callable[[int], None] | None,
+    ) -> None:
+        self._joins = joins
         self.process: LauncherProcess | None = None
         self.fault: str | None = None
         """Why the last launcher did not become ready; None once one has."""
@@ -99,6 +109,8 @@ class _Seat:
         self._session = session
         self._user = user
         self._waiting: dict[str, asyncio.Future[LaunchResult]] = {}
+        self._early: dict[str, asyncio.Future[None]] = {}
+        """Runs that wait for a launcher."""
         self._hears: dict[str, Hear] = {}
         self._settled = asyncio.Event()
         self._task = asyncio.create_task(self._keep_filled())
@@ -109,11 +121,9 @@ class _Seat:
 
     async def run(self, request: LaunchRequest, hear: Hear | None) -> LaunchResult:
         if not self._settled.is_set():
-            try:
-                async with asyncio.timeout(request.timeout):
-                    await self._settled.wait()
-            except TimeoutError:
-                return _ended(request.run, "start_error", "no launcher within the timeout")
+            early = await self._wait(request)
+            if early is not None:
+                return early
         if self.process is None:
             return _ended(request.run, "start_error", self.fault or "the agent ends")
         future: asyncio.Future[LaunchResult] = asyncio.get_running_loop().create_future()
@@ -130,7 +140,26 @@ class _Seat:
             self._waiting.pop(request.run, None)
             self._hears.pop(request.run, None)
 
+    async def _wait(self, request: LaunchRequest) -> LaunchResult | None:
+        """Wait for a launcher; how the run ended, where it did so before there was one."""
+        cut = self._early[request.run] = asyncio.get_running_loop().create_future()
+        ready = asyncio.ensure_future(self._settled.wait())
+        try:
+            either: set[asyncio.Future[Any]] = {cut, ready}
+            await asyncio.wait(either, timeout=request.timeout, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ready.cancel()
+            del self._early[request.run]
+        if cut.done():
+            return _ended(request.run, "cancelled", "cancelled")
+        if not self._settled.is_set():
+            return _ended(request.run, "start_error", "no launcher within the timeout")
+        return None
+
     def cancel(self, run: str) -> None:
+        early = self._early.get(run)
+        if early is not None and not early.done():
+            early.set_result(None)
         self.send(run, ("cancel", run))
 
     def send(self, run: str, message: tuple[object, ...]) -> None:
@@ -155,6 +184,8 @@ class _Seat:
                 await asyncio.sleep(delay)
         finally:
             self._end_runs(self._waiting, "the agent ends")
+            for run in list(self._early):
+                self.cancel(run)
 
     async def _hold_one(self) -> None:
         """One launcher from its start to its end; its runs end with it, with the reason."""
@@ -162,7 +193,7 @@ class _Seat:
         replace = False
         reason = "the agent ends"
         try:
-            await process.start(self._key, self._session, self._user)
+            await process.start(self._key, self._session, self._user, self._joins)
             self.process, self.fault = process, None
             self._settled.set()
             reason = await process.watch()

@@ -54,7 +54,13 @@ class LauncherProcess(asyncio.Protocol):
         """Requests that the launcher knows by a number, but for the run's name; by their `env`."""
         self._number = 0
 
-    async def start(self, key: str, session: str, user: str | None) -> None:
+    async def start(
+        self,
+        key: str,
+        session: str,
+        user: str | None,
+        joins: Callable[[int], None] | None = None,
+    ) -> None:
         """Start it and wait until it takes requests. Raises LauncherFault, having ended it."""
         ours, theirs = socket.socketpair()
         try:
@@ -64,6 +70,8 @@ class LauncherProcess(asyncio.Protocol):
             raise LauncherFault(f"the launcher does not start: {error.strerror}") from None
         finally:
             theirs.close()
+        if joins is not None:
+            joins(self.pid)
         self._pidfd = os.pidfd_open(self.pid)
         loop = asyncio.get_running_loop()
         loop.add_reader(self._pidfd, self._reap)

@@ -26,8 +26,8 @@ class PluginHosts:
     """All plugin hosts of this agent.
 
     `path` is the PATH of the hosts; `extra_path` comes at the end of their sys.path. `mark` begins
-    the mark of each, by which what it started is found; `on_gone` gets user and mark of each host
-    that is gone.
+    the mark of each, by which what it started is found; `joins` is called with the pid of each,
+    `on_gone` with user and mark of each that is gone.
     """
 
     def __init__(
@@ -36,10 +36,12 @@ class PluginHosts:
         extra_path: Sequence[str] = (),
         *,
         mark: str = "",
+        joins: Callable[[int], None] | None = None,
         on_gone: Callable[[str | None, str], None] | None = None,
     ) -> None:
         self._mark = mark
         self._on_gone = on_gone
+        self._joins = joins
         self._numbers = itertools.count(1)
         self._path = path
         self._extra_path = extra_path
@@ -191,6 +193,8 @@ class PluginHosts:
         mark = f"{self._mark}{next(self._numbers)}" if self._mark else ""
         host = Host(self._path, self._extra_path, self._dispose, user, mark)
         self._hosts.add(host)
+        if self._joins is not None:
+            self._joins(host.process.pid)
         return host
 
     def _dispose(self, host: Host) -> None:

@@ -45,16 +45,24 @@ class Runner:
     """Runs probes: commands in the launcher, plugins and files in plugin hosts.
 
     `agent` names this agent on this machine, `path` is the PATH of plugin hosts, `plugin_path` is
-    added to their sys.path. One probe's runs never overlap; different probes' runs do.
+    added to their sys.path. `joins` is called with the pid of each helper process, before that
+    starts anything. One probe's runs never overlap; different probes' runs do.
     """
 
     def __init__(
-        self, agent: str, path: str = AgentSettings().path, *, plugin_path: Sequence[str] = ()
+        self,
+        agent: str,
+        path: str = AgentSettings().path,
+        *,
+        plugin_path: Sequence[str] = (),
+        joins: Callable[[int], None] | None = None,
     ) -> None:
         session = secrets.token_hex(4)
-        self._launcher = LauncherClient(agent, session)
+        self._launcher = LauncherClient(agent, session, joins)
         mark = f"{agent}#{session}#"
-        self._hosts = PluginHosts(path, plugin_path, mark=mark, on_gone=self._launcher.sweep)
+        self._hosts = PluginHosts(
+            path, plugin_path, mark=mark, joins=joins, on_gone=self._launcher.sweep
+        )
         self._accounts = Accounts()
         self._numbers = itertools.count(1)
         self._flights: dict[str, _Flight] = {}
