@@ -73,6 +73,12 @@ def test_what_is_no_request_is_a_usage_error_that_says_what_is_expected(dynres, 
     assert told in done.stderr
 
 
+def test_an_empty_job_is_no_job(dynres):
+    done = dynres("acquire", "--job", "", "--host", "h1", "--need", "iris=1")
+    assert done.returncode == 2
+    assert "Missing option --job" in done.stderr
+
+
 def test_no_controller_is_111(dynres):
     done = dynres("release", "--job", "1", "--controller", "tcp://127.0.0.1:1")
     assert done.returncode == 111
@@ -136,6 +142,27 @@ def test_lines_in_are_answered_by_lines_in_the_same_order(here):
     done = here.call("release", "-", stdin=jobs)
     counts = [len(json.loads(line)["released"]) for line in done.stdout.splitlines()]
     assert (done.returncode, counts) == (0, [1, 1, 0, 1])
+
+
+def test_a_line_that_says_two_things_or_half_of_one_takes_nothing(here):
+    good = '"job": "9", "host": "h1", "need": {"iris": 1}'
+    lines = [
+        "{" + good + ', "running": "yes"}',
+        "{" + good + ', "job": "10"}',
+        "{" + good + ', "slots": true}',
+        "[" * 100_000,
+    ]
+    done = here.call("acquire", "-", stdin="\n".join(lines) + "\n")
+    told = [json.loads(line)["error"]["message"] for line in done.stdout.splitlines()]
+    assert told == [
+        "running: expected true or false, got 'yes'",
+        "job: given twice; expected each key once",
+        "slots: expected a whole number, got True",
+        "expected a JSON object, got one nested too deeply",
+    ]
+    assert done.returncode == 2
+    held = document(here.call("leases", "--json"))["leases"]
+    assert [lease for lease in held if lease["job"] in {"9", "10"}] == []
 
 
 def test_each_line_is_answered_while_the_pipe_stays_open(here):

@@ -86,7 +86,7 @@ def acquire(
     """
     if stream is not None:
         return _stream(stream, "acquire", owner, controller)
-    if job is None or host is None or not need:
+    if not job or not host or not need:
         given = (("--job", job), ("--host", host), ("--need", need))
         raise click.UsageError(f"Missing option {' and '.join(o for o, v in given if not v)}.")
     seats = read_hosts(host, slots)

@@ -82,10 +82,12 @@ def _ask(
 ) -> Failure | None:
     """Send a request; a failure takes its place where it is none."""
     try:
-        fields = json.loads(line)
+        fields = json.loads(line, object_pairs_hook=_once)
         if not isinstance(fields, dict):
             raise ValueError(f"expected a JSON object, got {line[:60].decode(errors='replace')}")
         send(client, batch, {"owner": owner, **fields})
+    except RecursionError:
+        return Failure(code="usage", message="expected a JSON object, got one nested too deeply")
     except (ValueError, TypeError, click.UsageError) as error:
         message = error.format_message() if isinstance(error, click.UsageError) else str(error)
         return Failure(code="usage", message=message)
@@ -129,6 +131,16 @@ def _print(answer: AnyAnswer) -> int:
     return code
 
 
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object each of whose keys stands once: which of two counts is nobody's guess."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"{twice}: given twice; expected each key once")
+    return fields
+
+
 def _known(fields: Fields, known: frozenset[str]) -> None:
     strange = sorted(fields.keys() - known)
     if strange:
@@ -140,6 +152,13 @@ def _text(fields: Fields, key: str) -> str | None:
     if isinstance(given, bool) or not (given is None or isinstance(given, str | int)):
         raise ValueError(f"{key}: expected a text, got {given!r}")
     return None if given is None else str(given)
+
+
+def _flag(fields: Fields, key: str) -> bool:
+    given = fields.get(key, False)
+    if not isinstance(given, bool):
+        raise ValueError(f"{key}: expected true or false, got {given!r}")
+    return given
 
 
 def _seconds(fields: Fields, key: str) -> float | None:
@@ -159,8 +178,10 @@ def _acquire(client: "Client", batch: "Batch", fields: Fields) -> None:
     if isinstance(host, list):
         host = ",".join(map(str, host))
     slots = fields.get("slots", 1)
-    if not isinstance(host, str) or not isinstance(slots, int):
+    if not isinstance(host, str):
         raise ValueError(f"host: expected a host set, got {host!r}")
+    if isinstance(slots, bool) or not isinstance(slots, int):
+        raise ValueError(f"slots: expected a whole number, got {slots!r}")
     if isinstance(need, str):
         need = [need]
     if not isinstance(need, dict | list):
@@ -172,7 +193,7 @@ def _acquire(client: "Client", batch: "Batch", fields: Fields) -> None:
         owner=str(fields["owner"]),
         request=_text(fields, "request"),
         ttl=_seconds(fields, "ttl"),
-        running=fields.get("running") is True,
+        running=_flag(fields, "running"),
         wait=_seconds(fields, "wait"),
     )
 
