@@ -173,7 +173,7 @@ def prepared(count: int) -> list[tuple[AnyChange, ...]]:
 
 
 def committed(ledger: SqliteLedger, work: list[tuple[AnyChange, ...]], together: int) -> float:
-    """Operations per second of the ledger alone: a group is handed over when the last is durable."""
+    """Operations per second of the ledger alone, each group after the one before is durable."""
     durable = threading.Semaphore(0)
     failed: list[LedgerError] = []
 
