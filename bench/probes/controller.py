@@ -11,10 +11,11 @@ from dynres.wire.messages import Beat, Hello, Report, Stamp, Welcome
 
 
 async def serve(file: Path) -> None:
-    reported = 0
+    """Beside FILE, FILE.values keeps how many values came, and in how many seconds."""
+    reported, first = 0, 0.0
 
     def take(peer: bytes, _address: str, body: bytes) -> None:
-        nonlocal reported
+        nonlocal reported, first
         message = from_agent(body)
         if isinstance(message, Hello):
             welcome = Welcome(
@@ -29,13 +30,15 @@ async def serve(file: Path) -> None:
         elif isinstance(message, Beat):
             listener.send(peer, encode(Stamp(stamp=time.clock_gettime(time.CLOCK_BOOTTIME))))
         elif isinstance(message, Report):
-            reported += len(message.runs)
+            first = first or time.monotonic()
+            reported += len(message.values)
+            seconds = max(0.001, time.monotonic() - first)
             count.seek(0)
-            count.write(str(reported))
+            count.write(f"{reported} {seconds:.3f}\n")
             count.flush()
 
     listener = Listener("tcp://127.0.0.1:*", take)
-    with file.with_suffix(".count").open("w") as count:
+    with file.with_suffix(".values").open("w") as count:
         part = file.with_suffix(".part")
         part.write_text(listener.endpoint)
         part.replace(file)

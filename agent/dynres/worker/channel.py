@@ -6,11 +6,13 @@ import os
 import select
 
 from dynres.worker.frames import Decoder, FrameError, encode
+from dynres.worker.launch_bounds import TOGETHER
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+NEVER = float("inf")
 _CHUNK = 65536
 _READ = select.EPOLLIN | select.EPOLLRDHUP
 
@@ -26,6 +28,8 @@ class Channel:
         self._decoder = Decoder()
         self._out = bytearray()
         self._clogged = False
+        self.due = NEVER
+        """When `flush_soon` is to be called again (monotonic)."""
         epoll.register(fd, _READ)
 
     @property
@@ -51,6 +55,16 @@ class Channel:
     def send(self, message: Any) -> None:
         """Send at the next `flush`, or as the socket drains."""
         self._out += encode(message)
+
+    def flush_soon(self, now: float, wait: bool) -> None:
+        """Write now, or, where it is better to wait, within TOGETHER seconds."""
+        if self._clogged:
+            return  # the epoll says when
+        if wait and self.due == NEVER:
+            self.due = now + TOGETHER
+        if not wait or now >= self.due:
+            self.due = NEVER
+            self.flush()
 
     def flush(self) -> None:
         """Write what waits, as far as the socket takes it.

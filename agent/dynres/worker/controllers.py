@@ -28,7 +28,7 @@ from dynres.wire.messages import (
 from dynres.worker.latest import Ended
 from dynres.worker.reporter import Reporter
 
-COALESCE: Final = 0.05
+COALESCE: Final = 0.1
 """Seconds in which the runs that end go into one report."""
 ANSWER_TIME: Final = 5.0
 """Seconds after which a hello without an answer is sent again."""

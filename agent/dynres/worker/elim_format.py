@@ -18,7 +18,7 @@ def elim_pairs(body: bytes, asked: Asked) -> list[Pair]:
 
 def elim_record(line: bytes) -> list[Pair]:
     """What one record says; a record that is not complete says nothing, with the reason."""
-    count, *words = line.split()
+    count, *words = line.split() or [b""]
     if not (count.isdigit() and len(count) <= _LONGEST_COUNT):
         return [_no_record(line, "expected a count, then names and values")]
     if len(words) != 2 * int(count):

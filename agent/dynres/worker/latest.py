@@ -19,6 +19,7 @@ NOT_HERE: Final = "not here: the probe does not apply to this host"
 SAID_SO: Final = "the probe says that it is unavailable"
 NO_RUN_YET: Final = "no run yet"
 
+_reading = tuple.__new__  # a named tuple in half the time
 State = Literal["fresh", "stale", "unavailable"]
 
 
@@ -99,10 +100,14 @@ class Latest:
     """The current reading of every target that this host measures."""
 
     def __init__(self) -> None:
+        self.generation = 0
+        """Counts how often the rules were defined."""
         self._rules: dict[str, Rule] = {}
         self._readings: dict[str, Reading] = {}
         self._probes: dict[str, ProbeState] = {}
         self._names: dict[str, list[str]] = {}
+        self._targets: dict[str, list[tuple[str, str]]] = {}
+        """Probe -> its targets, each with its resource."""
 
     def define(self, rules: Mapping[str, Rule]) -> None:
         """Go by these rules from now on.
@@ -114,9 +119,11 @@ class Latest:
             if new is None or (new.type, new.unit) != (old.type, old.unit):
                 self._readings.pop(name, None)
         self._rules = dict(rules)
-        self._names = {}
+        self._names, self._targets = {}, {}
         for name, rule in rules.items():
             self._names.setdefault(rule.probe, []).append(name)
+            self._targets.setdefault(rule.probe, []).append((name, resource_of(name)))
+        self.generation += 1
         self._probes = {p: state for p, state in self._probes.items() if p in self._names}
 
     def apply(self, result: RunResult, asked: Collection[str]) -> Ended | None:
@@ -128,10 +135,14 @@ class Latest:
             return None
         missed = self._missed(result, asked) if result.outcome == "ok" else {}
         if result.outcome != "skipped":
-            for name in self._names[result.probe]:
-                resource = resource_of(name)
-                if resource in asked:
-                    self._take(name, result, missed.get(resource))
+            plain = result.values if result.outcome == "ok" and not result.not_here else {}
+            for name, resource in self._targets[result.probe]:
+                value = plain.get(resource)
+                if value is not None and resource in asked and resource not in missed:
+                    fields = (result.probe, value, result.started, None, False)
+                    self._readings[name] = _reading(Reading, fields)
+                elif resource in asked:
+                    self._take(name, result, resource, missed.get(resource))
         ended = Ended(
             probe=result.probe,
             outcome=result.outcome,
@@ -190,7 +201,9 @@ class Latest:
             return {}
         refused = {value.name: value.reason for value in result.refused}
         missed = {}
-        for name in dict.fromkeys(map(resource_of, self._names[result.probe])):
+        if not result.missed and len(asked) == len(result.values) == len(self._names[result.probe]):
+            return {}  # it gave all that there is
+        for name in dict.fromkeys(resource for _, resource in self._targets[result.probe]):
             if name not in asked:
                 missed[name] = "this run was not asked for it"
             elif name in result.missed:
@@ -199,14 +212,14 @@ class Latest:
                 missed[name] = refused.get(name, "the output does not give it")
         return missed
 
-    def _take(self, name: str, result: RunResult, missed: str | None) -> None:
+    def _take(self, name: str, result: RunResult, resource: str, missed: str | None) -> None:
         started = result.started
         if result.not_here:
             self._readings[name] = Reading(result.probe, None, started, result.reason or NOT_HERE)
         elif result.failure or missed is not None:
             self._fail(name, result, missed or result.reason or result.outcome)
         else:
-            value = result.values[resource_of(name)]
+            value = result.values[resource]
             reason = SAID_SO if value is None else None
             self._readings[name] = Reading(result.probe, value, started, reason)
 

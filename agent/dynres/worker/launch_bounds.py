@@ -1,5 +1,8 @@
 """Bounds of runs, the launcher's own and those that it shares with the agent; imports nothing."""
 
+SIGTERM, SIGKILL = 15, 9
+"""By number: the module `signal` costs memory."""
+
 STDERR_KEPT = 4096
 """Bytes of the end of a run's stderr that are kept."""
 
@@ -12,6 +15,8 @@ MOST_SHAPES = 4096
 SLOW_START = 0.03
 """Seconds after which a start's thread counts as hanging and another takes its place, and after
 which the pipes of a run are looked at: most have ended by then, and are read once."""
+TOGETHER = 0.005
+"""Most seconds that an answer waits for those of other runs that began just now."""
 QUIT = 0.5
 """Seconds that a stream which was told to quit has until SIGTERM."""
 GRACE = 1.0

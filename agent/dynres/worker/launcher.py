@@ -13,7 +13,7 @@ import time
 from heapq import heappop, heappush
 
 from dynres.worker import feeds, running
-from dynres.worker.channel import Channel
+from dynres.worker.channel import NEVER, Channel
 from dynres.worker.launch_bounds import (
     DRAIN,
     FAREWELL,
@@ -23,6 +23,8 @@ from dynres.worker.launch_bounds import (
     MOST_SHAPES,
     PLUGIN_FAREWELL,
     QUIT,
+    SIGKILL,
+    SIGTERM,
     SLOW_START,
 )
 from dynres.worker.launcher_setup import SetupFault, set_up
@@ -33,8 +35,6 @@ from dynres.worker.starts import MOST_STARTERS, Child, NotStarted, Starts
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-SIGTERM, SIGKILL = 15, 9
 
 
 class Launcher:
@@ -87,14 +87,17 @@ class Launcher:
             when, _, run = heappop(self._timers)
             if run.deadline == when:
                 self._on_deadline(run)
-        self._channel.flush()
+        if self._channel.backlog:
+            # Most runs that began just now end soon: they are answered together.
+            self._channel.flush_soon(now, any(run.young for run in self._runs.values()))
         return True
 
     def _wait(self) -> float | None:
         """Seconds until the next deadline; ones that no longer count do not wake us."""
         while self._timers and self._timers[0][2].deadline != self._timers[0][0]:
             heappop(self._timers)
-        return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None
+        due = min(self._timers[0][0] if self._timers else NEVER, self._channel.due)
+        return None if due == NEVER else max(0.0, due - time.monotonic())
 
     def _at(self, run: Run, when: float | None) -> None:
         run.deadline = when
@@ -148,7 +151,8 @@ class Launcher:
         if run.phase == running.STARTING:
             self._report(run, run.verdict_only("cancelled", "cancelled"))
         elif run.phase != running.ENDED:
-            self._stop(run, "cancelled", "cancelled")
+            run.verdict = run.reason = "cancelled"
+            self._kill(run)
 
     # ------------------------------------------------------------------ one run
 
@@ -197,7 +201,8 @@ class Launcher:
         if run.phase == running.ENDED:
             self._try_finish(run)
         elif run.over_limit and run.verdict is None:
-            self._stop(run, "too_large", f"more than {run.output_limit} bytes on stdout")
+            run.verdict, run.reason = "too_large", f"more than {run.output_limit} bytes on stdout"
+            self._kill(run)
 
     def _on_end(self, run: Run) -> None:
         """The process has ended: kill its group while its pid is still ours, then reap it."""
@@ -304,11 +309,6 @@ class Launcher:
                 self._channel.send(("full", "the start hangs in every thread of the launcher"))
         else:
             self._report(run, run.verdict_only("start_error", "no starter thread became free"))
-
-    def _stop(self, run: Run, verdict: str, reason: str) -> None:
-        """End a run from outside, at once."""
-        run.verdict, run.reason = verdict, reason
-        self._kill(run)
 
     def _kill(self, run: Run) -> None:
         assert run.child is not None

@@ -7,7 +7,7 @@ is no record (a banner, a line over the limit) is refused and counted, and never
 import re
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -151,9 +151,10 @@ class Records:
     def _named(self, lines: list[bytes]) -> list[Pair]:
         """`NAME=value`; told apart without judging what is overtaken in the same batch."""
         latest = self._plainly_named(lines)
-        objects: list[bytes] = []
         if latest is None:
-            latest = self._one_by_one(lines, objects)
+            latest, *later = self._one_by_one(lines)
+            if later:  # the default choice: a line may be a JSON object
+                return self._in_order(latest, later)
         pairs = []
         for name, text in latest.items():
             number = _INTEGER.fullmatch(text) if name in self._numbers else None
@@ -161,9 +162,19 @@ class Records:
                 self._direct[self._numbers[name]] = float(text)
             else:
                 pairs.append(text_pair(self._known[name], text.strip(_BLANKS)))
-        if objects:  # the default choice: a line may be a JSON object
-            pairs = newest([pairs, self._each(objects, self._json)], self._asked)
         return pairs
+
+    def _in_order(
+        self, first: dict[bytes, bytes], later: list[tuple[bytes, dict[bytes, bytes]]]
+    ) -> list[Pair]:
+        """Names, and each object with the names that came after it: what came last counts."""
+        records = [self._texts(first)]
+        for line, names in later:
+            records += [self._each([line], self._json), self._texts(names)]
+        return newest(records, self._asked)
+
+    def _texts(self, names: dict[bytes, bytes]) -> list[Pair]:
+        return [text_pair(self._known[n], text.strip(_BLANKS)) for n, text in names.items()]
 
     def _plainly_named(self, lines: list[bytes]) -> dict[bytes, bytes] | None:
         """The newest text of each name, where every line is one known name, one `=`, a text.
@@ -182,23 +193,26 @@ class Records:
         self._records += len(lines)
         return latest
 
-    def _one_by_one(self, lines: list[bytes], objects: list[bytes]) -> dict[bytes, bytes]:
-        latest: dict[bytes, bytes] = {}
+    def _one_by_one(self, lines: list[bytes]) -> tuple[Any, ...]:
+        """The newest text of each name; then each object, with the names that came after it."""
+        first: dict[bytes, bytes] = {}
+        latest, objects = first, []
         for line in lines:
             name, equals, text = line.partition(b"=")
             name = name.strip(_BLANKS)
             if equals and name in self._known:
                 latest[name] = text
                 self._records += 1
+            elif braced(line.strip(_BLANKS)) and not self._chosen:
+                latest = {}
+                objects.append((line.strip(_BLANKS), latest))
             else:
-                self._unnamed(line, objects)
-        return latest
+                self._unnamed(line)
+        return first, *objects
 
-    def _unnamed(self, line: bytes, objects: list[bytes]) -> None:
+    def _unnamed(self, line: bytes) -> None:
         bare = line.strip(_BLANKS)
-        if braced(bare) and not self._chosen:
-            objects.append(bare)
-        elif b"=" in bare:
+        if b"=" in bare:
             self._refuse(bare, "not asked of this probe on this host")
         elif bare:
             self._refuse(bare, "expected NAME=value")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, TypeVar
 
 from dynres.wire.messages import Echo, Measured, Report, Run
-from dynres.wire.targets import instance_of, resource_of
+from dynres.wire.targets import resource_of
 from dynres.worker.latest import Ended, Latest, Reading
 
 T = TypeVar("T")
@@ -32,6 +32,9 @@ class Reporter:
         self._seq = 0
         self._draft: dict[str, Reading] = {}
         self._stamp: tuple[float, float] | None = None
+        self._wanted_at: tuple[int, frozenset[str] | None] | None = None
+        self._wanted_names: dict[str, list[str]] = {}
+        """Probe -> what `_names` says, as long as neither rules nor wishes change."""
 
     def measure(self, names: Iterable[str]) -> None:
         """Report these targets only: what this controller wants of this host."""
@@ -105,31 +108,41 @@ class Reporter:
 
     def _changed(self) -> list[tuple[str, Reading]]:
         """The readings that the runs alone do not tell; the draft becomes the new belief."""
+        changed: list[tuple[str, Reading]] = []
+        readings, told = self._latest.readings(), self._told
+        seen: set[str] = set()
         for probe, pending in self._pending.items():
-            for ended in pending:
-                if ended.outcome == "ok":
-                    self._believe_measured_again(probe, ended)
-        names = {name for probe in self._pending for name in self._names(probe)}
-        names |= {name for name, _ in self._wanted(dict.fromkeys(self._dirty))}
-        changed = []
-        for name in sorted(names):
-            reading = self._latest.reading(name)
-            believed = self._draft.get(name, self._told.get(name))
-            if reading is not None and not _same(believed, reading):
+            good = [ended for ended in pending if ended.outcome == "ok"]
+            names = self._names(probe)
+            seen.update(names)
+            for name in names:
+                reading, known = readings.get(name), told.get(name)
+                if reading is None or reading is known:
+                    continue
+                if known is None or not _follows(known, probe, good, name, reading):
+                    changed.append((name, reading))
+                self._draft[name] = reading
+        for name, _ in self._wanted(dict.fromkeys(sorted(self._dirty - seen))):
+            reading = readings.get(name)
+            if reading is not None and not _same(told.get(name), reading):
                 self._draft[name] = reading
                 changed.append((name, reading))
         return changed
 
-    def _believe_measured_again(self, probe: str, ended: Ended) -> None:
-        for name in self._names(probe):
-            told = self._draft.get(name, self._told.get(name))
-            if told is not None and told.probe == probe and resource_of(name) not in ended.missed:
-                self._draft[name] = told._replace(measured=ended.started)
-
     def _names(self, probe: str) -> list[str]:
         """The targets of `probe` that this controller wants."""
-        names = self._latest.targets_of(probe)
-        return names if self._measure is None else [n for n in names if n in self._measure]
+        at = (self._latest.generation, self._measure)
+        if self._wanted_at != at:
+            self._wanted_at = at
+            self._wanted_names.clear()
+        names = self._wanted_names.get(probe)
+        if names is None:
+            wanted = self._measure
+            names = sorted(
+                name for name in self._latest.targets_of(probe) if wanted is None or name in wanted
+            )
+            self._wanted_names[probe] = names
+        return names
 
     def _wanted(self, readings: Mapping[str, T]) -> list[tuple[str, T]]:
         return [
@@ -144,6 +157,18 @@ class Reporter:
         return [state.last for state in states if state is not None]
 
 
+def _follows(known: Reading, probe: str, good: list[Ended], name: str, reading: Reading) -> bool:
+    """Whether the controller knows `reading` out of what it was told and the runs that were ok."""
+    if known.probe == probe:
+        for ended in reversed(good):
+            if not ended.missed or resource_of(name) not in ended.missed:
+                if known[1] != reading[1]:  # most often: the value is another
+                    return False
+                known = known._replace(measured=ended.started)
+                break
+    return _same(known, reading)
+
+
 def _same(believed: Reading | None, reading: Reading) -> bool:
     """Whether the controller knows it; of an unavailable value the instant does not matter."""
     if believed is None or reading.value is not None:
@@ -152,9 +177,10 @@ def _same(believed: Reading | None, reading: Reading) -> bool:
 
 
 def _measured(name: str, reading: Reading, now: float) -> Measured:
+    resource, _, instance = name.partition("/")
     return Measured(
-        resource=resource_of(name),
-        instance=instance_of(name),
+        resource=resource,
+        instance=instance or None,
         probe=reading.probe,
         age=max(0.0, now - reading.measured),
         value=reading.value,

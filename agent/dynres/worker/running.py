@@ -107,6 +107,11 @@ class Run(Request):
         text = " ".join(self.argv)
         return text if len(text) <= 200 else text[:200] + "…"
 
+    @property
+    def young(self) -> bool:
+        """Whether it began just now: its pipes are not looked at yet."""
+        return self.watcher is None and self.phase <= RUNNING and not (self.reported or self.stream)
+
     def can_have(self, number: int) -> bool:
         """Whether a process with this mark can be of this run."""
         if self.marks is None:

@@ -89,7 +89,7 @@ def fraction(host: str, probe: str) -> float:
 
 def phase_of(host: str, probe: str, interval: float) -> float:
     """Where in its interval a probe runs, in [0, interval); groups of hosts do not coincide."""
-    groups = max(25, floor(interval / GROUP))
+    groups = max(10, floor(interval / GROUP))
     group = floor(fraction(host, probe) * groups)
     return (group + fraction(host, "")) * interval / groups
 
