@@ -10,7 +10,7 @@ from dynres.cli.hosts import hosts_table
 from dynres.cli.live import Changes, Screen, fitting, pool_line, value_line
 from dynres.cli.output import fault_line, printable
 from dynres.cli.pools import amount_text, bar, pools_table
-from dynres.cli.table import Cell, Table, plain_lines, rich_table, width_in
+from dynres.cli.table import INDENT, Cell, Table, fits, plain_lines, rich_table
 from dynres.cli.values import COLUMNS, values_table
 from dynres.cli.watching import pools_screen
 from dynres.cli.words import age_text, run_time_text, source_text, value_text
@@ -162,12 +162,33 @@ def drawn(what, width):
 def test_a_terminal_folds_long_columns_and_tears_no_heading_and_no_number_apart():
     columns = ("RESOURCE", "CAPACITY", "REASON")
     table = Table(columns, [(Cell("iris"), Cell("100"), Cell("not measured for a long time"))])
-    assert width_in(table, 40) == 40
+    assert fits(table, 40)
     lines = drawn(rich_table(table), 40)
     assert lines[0].split() == list(columns)
     assert lines[1].split()[:2] == ["iris", "100"]
     assert len(lines) == 3
-    assert width_in(table, 30) == 8 + 2 + 8 + 2 + 28  # the terminal wraps it
+
+
+@pytest.mark.parametrize("width", [20, 30, 40, 60, 80, 120, 200])
+def test_no_terminal_is_too_narrow_for_a_column_a_word_or_a_number(width):
+    columns = ("LEASE", "JOB", "AMOUNT", "SINCE", "EXPIRES", "STATE")
+    since = "2026-11-30T10:00:00.123Z"
+    rows = [
+        (Cell("1-1"), Cell("4711"), Cell("2 GB"), Cell(since), Cell("-"), Cell("suspended")),
+        (Cell("1-2"), Cell("12[7]"), Cell("100.000001"), Cell(since), Cell(since), Cell("held")),
+    ]
+    table = Table(columns, rows, frozenset({"AMOUNT"}))
+    lines = drawn(rich_table(table), width)
+    whole = " ".join(" ".join(lines).split())
+    assert all(len(line.rstrip()) <= width for line in lines)
+    for number, name in enumerate(columns):
+        assert name in whole
+        if width >= INDENT + len("EXPIRES ") + len(since):
+            assert all(row[number].text in whole for row in rows if row[number].text != "-")
+    if width == 200:
+        assert len(lines) == 1 + len(rows)
+    if width == 60:
+        assert lines[1:3] == ["1-1    4711         2 GB  " + since, "    STATE suspended"]
 
 
 @pytest.mark.parametrize("width", [80, 110, 200])

@@ -1,11 +1,12 @@
-"""What `dynres up` shows: a live table in a terminal, and lines where there is none."""
+"""What stays and changes: a live table in a terminal, and lines where there is none."""
 
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, Self
 
-from dynres.cli.output import flush, printable, say, tell, writing
+from dynres.cli.canvas import Canvas
+from dynres.cli.output import flush, printable, say, tell
 from dynres.cli.pools import amount_text, bar, members_text
 from dynres.cli.table import Cell, Row, Table, console, rich_table
 from dynres.cli.words import NONE, STATE_STYLES, age_text, source_text, value_text
@@ -72,25 +73,44 @@ def pools_table(view: PoolsView) -> Table:
 
 
 def screen(
-    head: Sequence[str], values: ValuesView, pools: PoolsView, notes: Sequence[str], rows: int
+    head: Sequence[str],
+    values: ValuesView,
+    pools: PoolsView,
+    rows: int,
+    *,
+    most_pools: int | None = None,
 ) -> "RenderableType":
-    """The whole live view with the first `rows` values."""
+    """The whole live view with the first `rows` values, and all pools or the first of them."""
     from rich.console import Group
     from rich.text import Text
 
-    table, below = values_table(values), pools_table(pools)
     parts: list[RenderableType] = [Text(line, overflow="fold") for line in (*head, "")]
-    parts.append(rich_table(table._replace(rows=table.rows[:rows])))
+    parts += first_rows(values_table(values), rows, "dynres values")
+    below = pools_table(pools)
+    if below.rows:
+        most = len(below.rows) if most_pools is None else most_pools
+        parts += [Text(""), *first_rows(below, most, "dynres pools")]
+    return Group(*parts)
+
+
+def first_rows(table: Table, rows: int, command: str) -> list["RenderableType"]:
+    """A table with so many of its rows; how many there are more, and which command shows them."""
+    from rich.text import Text
+
+    parts: list[RenderableType] = [rich_table(table._replace(rows=table.rows[:rows]))]
     if len(table.rows) > rows:
         more = len(table.rows) - rows
-        parts.append(Text(f"… and {more} more, which `dynres values` shows", style="dim"))
-    if below.rows:
-        parts += [Text(""), rich_table(below)]
-    if notes:
-        parts.append(Text(""))
+        parts.append(Text(f"… and {more} more, which `{command}` shows", style="dim"))
+    return parts
+
+
+def note_lines(notes: Sequence[str]) -> list["RenderableType"]:
+    """What is said below a live view, a line each."""
+    from rich.text import Text
+
     said = (printable(note) for note in notes)
-    parts.extend(Text(note, style="yellow", no_wrap=True, overflow="ellipsis") for note in said)
-    return Group(*parts)
+    lines = [Text(note, style="yellow", no_wrap=True, overflow="ellipsis") for note in said]
+    return [Text(""), *lines] if lines else []
 
 
 def fitting(
@@ -101,13 +121,45 @@ def fitting(
     notes: Sequence[str],
 ) -> "RenderableType":
     """The live view with as many values as the terminal has lines for, and at least one."""
-    rows = sum(len(host.values) for host in values.hosts.values())
+    count = sum(len(host.values) for host in values.hosts.values())
+    return fit(
+        terminal,
+        lambda values_, pools_: screen(head, values, pools, values_, most_pools=pools_),
+        (count, len(pools.pools)),
+        notes,
+    )
+
+
+def fit(
+    terminal: "Console",
+    draw: Callable[[int, int], "RenderableType"],
+    most: tuple[int, int],
+    notes: Sequence[str],
+) -> "RenderableType":
+    """What `draw` gives for as many rows as fit, the notes below it.
+
+    `draw` gets how many rows of two kinds, `most` at most; the first kind gives way to the second
+    down to one. Where even one of each is too much, the end is cut off, never the notes.
+    """
+    from rich.console import Group
+    from rich.segment import Segment, Segments
+
+    below = note_lines(notes)
+    room = max(1, terminal.size.height - 1 - len(below))
+    first, second = most
     while True:
-        whole = screen(head, values, pools, notes, rows)
-        over = len(terminal.render_lines(whole, pad=False)) - (terminal.size.height - 1)
-        if over <= 0 or rows <= 1:
-            return whole
-        rows = max(1, min(rows - 1, rows - over))
+        whole = draw(first, second)
+        lines = terminal.render_lines(whole, pad=False)
+        over = len(lines) - room
+        if over <= 0:
+            return Group(whole, *below)
+        if first > 1:
+            first = max(1, min(first - 1, first - over))
+        elif second > 1:
+            second = max(1, min(second - 1, second - over))
+        else:
+            kept = [segment for line in lines[:room] for segment in (*line, Segment.line())]
+            return Group(Segments(kept), *below)
 
 
 class Changes:
@@ -153,15 +205,21 @@ def pool_line(pool: PoolView) -> str:
 
 
 class Display(Protocol):
-    """How `up` shows things."""
+    """How a view that stays shows things."""
 
     def __enter__(self) -> Self: ...
     def __exit__(self, *_: object) -> None: ...
     def show(self, values: ValuesView, pools: PoolsView, since: float) -> None:
         """What the controller knows now, `since` seconds after the start."""
 
+    def missing(self, text: str) -> None:
+        """The controller does not answer; what was shown last is how it was then."""
+
     def log(self, name: str, text: str) -> None:
         """A line that a daemon has logged; may come from any thread."""
+
+    def leave(self) -> object:
+        """Give the terminal back, until there is something to show again."""
 
 
 class Lines:
@@ -170,6 +228,7 @@ class Lines:
     def __init__(self, head: Sequence[str]) -> None:
         self._head = tuple(head)
         self._changes = Changes()
+        self._missing = False
 
     def __enter__(self) -> Self:
         return self
@@ -179,6 +238,9 @@ class Lines:
 
     def show(self, values: ValuesView, pools: PoolsView, since: float) -> None:
         """Print what is new, and let the reader have it at once."""
+        if self._missing:
+            tell("dynres: the controller answers again")
+        self._missing = False
         for line in self._head:
             say(line)
         self._head = ()
@@ -186,36 +248,68 @@ class Lines:
             say(line)
         flush()
 
+    def missing(self, text: str) -> None:
+        """Say it once."""
+        if not self._missing:
+            tell(f"dynres: {text}")
+        self._missing = True
+
     def log(self, name: str, text: str) -> None:
         """Pass it on."""
         tell(f"{name}: {printable(text)}")
+
+    def leave(self) -> object:
+        """There is nothing to give back."""
 
 
 class Screen:
     """In a terminal: a table that is drawn again and again, the last log lines below it."""
 
     def __init__(self, head: Sequence[str]) -> None:
-        from rich.live import Live
-
         self._head = tuple(head)
         self._notes: deque[str] = deque(maxlen=2)
-        self._console = console()
-        self._live = Live(console=self._console, auto_refresh=False)
+        self._canvas = Canvas(console())
+        self._shown: tuple[ValuesView, PoolsView] | None = None
+        self._missing: str | None = None
 
     def __enter__(self) -> Self:
-        self._live.__enter__()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._live.__exit__(None, None, None)
+        self._canvas.close(self._whole())
 
     def show(self, values: ValuesView, pools: PoolsView, since: float) -> None:
         """Draw everything."""
-        whole = fitting(self._console, self._head, values, pools, tuple(self._notes))
-        with writing():
-            self._live.update(whole, refresh=True)
+        self._shown, self._missing = (values, pools), None
+        self._draw()
+
+    def missing(self, text: str) -> None:
+        """Say so below what was shown last, which is as old as that."""
+        self._missing = text
+        self._draw()
 
     def log(self, name: str, text: str) -> None:
         """Keep it for the next drawing; what goes as it should is what the table shows."""
         if not _ROUTINE.search(text):
             self._notes.append(f"{name}: {text}")
+
+    def leave(self) -> object:
+        """Give the terminal back; the next drawing takes it again."""
+        return self._canvas.leave()
+
+    def _draw(self) -> None:
+        whole = self._whole()
+        if whole is not None:
+            self._canvas.draw(whole)
+
+    def _whole(self) -> "RenderableType | None":
+        if self._shown is None:
+            return None
+        notes = (*self._notes, *([] if self._missing is None else [self._missing]))
+        return self.picture(self._canvas.terminal, *self._shown, notes)
+
+    def picture(
+        self, terminal: "Console", values: ValuesView, pools: PoolsView, notes: Sequence[str]
+    ) -> "RenderableType":
+        """What is drawn, as much of it as fits."""
+        return fitting(terminal, self._head, values, pools, notes)

@@ -113,7 +113,7 @@ def pools(holders: bool, watch: bool, controller: tuple[str, ...], as_json: bool
         if watch:
             from dynres.cli.watching import watch_pools
 
-            watch_pools(lambda: client.pools(holders=holders))
+            watch_pools(lambda timeout: client.pools(holders=holders, timeout=timeout))
         view = client.pools(holders=holders)
     if as_json:
         output.document(to_builtins(view))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import click
 
 from dynres.cli import output
+from dynres.cli.canvas import CALLS, rest
 from dynres.cli.children import Child
 from dynres.cli.live import Display, Lines, Screen
 from dynres.cli.options import config_option
@@ -117,14 +118,16 @@ def _look(client: "Client") -> "tuple[ValuesView, PoolsView] | None":
         return None
 
 
-def watch(client: "Client", children: tuple[Child, ...], display: Display, log: Log) -> None:
-    """Show what the controller knows until a signal ends it. Raises CommandError with a child."""
+def watch(
+    client: "Client", children: tuple[Child, ...], display: Display, log: Log
+) -> tuple[Child, int] | None:
+    """Show what the controller knows until a signal ends it, or a child: that and its status."""
     begun = answered = time.monotonic()
     started = False
     while True:
         for child in children:
             if (status := child.ended) is not None:
-                raise _ended(child, status)
+                return child, status
         views, now = _look(client), time.monotonic()
         if views is not None:
             if not started:
@@ -132,11 +135,10 @@ def watch(client: "Client", children: tuple[Child, ...], display: Display, log: 
             started, answered = True, now
             display.show(*views, since=now - begun)
         elif now - answered > 5 * REFRESH:
-            display.log("dynres", "the controller does not answer")
+            display.missing(f"the controller has not answered for {now - answered:.0f} s")
         wait = REFRESH if now - begun > 5 * REFRESH else REFRESH / 4
-        woken = signal.sigtimedwait(_WAKES, wait)
-        if woken is not None and woken.si_signo in _ENDS:
-            return
+        if rest(wait, _WAKES, display.leave) in _ENDS:
+            return None
 
 
 @click.command()
@@ -155,7 +157,7 @@ def up(config: Path, host: str | None) -> None:
     from dynres.client import Client
 
     # Taken by waiting for them, so that none comes between the start of a child and its end.
-    signal.pthread_sigmask(signal.SIG_BLOCK, _WAKES)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _WAKES | CALLS)
     ports = Ports(*free_ports(4))
     with ExitStack() as stack:
         folder = stack.enter_context(scratch_folder())
@@ -180,4 +182,6 @@ def up(config: Path, host: str | None) -> None:
         stack.callback(agent.stop)
         client = stack.enter_context(Client(f"tcp://127.0.0.1:{ports.clients}"))
         with display:
-            watch(client, (controller, agent), display, log)
+            ended = watch(client, (controller, agent), display, log)
+        if ended is not None:
+            raise _ended(*ended)

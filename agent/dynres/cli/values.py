@@ -16,7 +16,7 @@ from dynres.cli.words import (
     source_text,
     value_text,
 )
-from dynres.wire.views import ValuesView, ValueView, to_builtins
+from dynres.wire.views import PoolsView, ValuesView, ValueView, to_builtins
 
 COLUMNS = ("HOST", "RESOURCE", "VALUE", "UNIT", "STATE", "AGE", "LAST", "SOURCE", "REASON")
 
@@ -79,7 +79,11 @@ def values(
         if watch:
             from dynres.cli.watching import watch_values
 
-            watch_values(lambda: (client.values(names, resource), client.pools()))
+            def look(timeout: float | None) -> tuple[ValuesView, PoolsView]:
+                table = client.values(names, resource, timeout=timeout)
+                return table, client.pools(timeout=timeout)
+
+            watch_values(look)
         view = client.values(names, resource)
     if as_json:
         output.document(to_builtins(view))
