@@ -96,8 +96,9 @@ class Log:
             self._display.log("dynres", "up --host NAME lets the agent be a host that is listed")
 
 
-def _ended(child: Child, status: int) -> CommandError:
+def _ended(child: Child) -> CommandError:
     """Why `up` ends with its child, with the child's own words and exit code."""
+    status = child.ended or 0
     child.drain()
     for line in child.lines:
         output.tell(output.printable(line))
@@ -120,14 +121,14 @@ def _look(client: "Client") -> "tuple[ValuesView, PoolsView] | None":
 
 def watch(
     client: "Client", children: tuple[Child, ...], display: Display, log: Log
-) -> tuple[Child, int] | None:
-    """Show what the controller knows until a signal ends it, or a child: that and its status."""
+) -> Child | None:
+    """Show what the controller knows until a signal ends it, or a child has ended: which one."""
     begun = answered = time.monotonic()
     started = False
     while True:
         for child in children:
-            if (status := child.ended) is not None:
-                return child, status
+            if child.ended is not None:
+                return child
         views, now = _look(client), time.monotonic()
         if views is not None:
             if not started:
@@ -165,8 +166,7 @@ def up(config: Path, host: str | None) -> None:
         runtime.mkdir(mode=0o700)
         state.mkdir(mode=0o700)
         head = headlines(config, ports, runtime)
-        display = Screen(head) if on_terminal() else Lines(head)
-        log = Log(display)
+        log = Log(display := Screen(head) if on_terminal() else Lines(head))
         environment = {"DYNRES_RUNTIME": str(runtime)}
         controller = Child(
             "controller",
@@ -182,6 +182,6 @@ def up(config: Path, host: str | None) -> None:
         stack.callback(agent.stop)
         client = stack.enter_context(Client(f"tcp://127.0.0.1:{ports.clients}"))
         with display:
-            ended = watch(client, (controller, agent), display, log)
-        if ended is not None:
-            raise _ended(*ended)
+            child = watch(client, (controller, agent), display, log)
+        if child is not None:
+            raise _ended(child)
