@@ -1,7 +1,12 @@
 """Exponential averages and the growth of counters over measured time; pure."""
 
+from __future__ import annotations
+
 import math
-from collections.abc import Sequence
+
+TYPE_CHECKING = False  # for the size of the plugin host, as in `load`
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 class Average:

@@ -1,20 +1,28 @@
 """The 11 built-in load indices, read from /proc in one go."""
 
+from __future__ import annotations
+
 import os
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Final
 
-from dynres.probe import ProbeError
 from dynres_probes import procfs
+from dynres_probes.aside import Aside
 from dynres_probes.averages import Average, Growth
 from dynres_probes.logins import Activity, Logins, last_uses
 
-PROC = Path("/proc")
-SYS_BLOCK = Path("/sys/block")
+TYPE_CHECKING = False
+# Every host runs this, and most run no other plugin: what is imported here is the size of a plugin
+# host. So nothing that needs `typing`, `re`, `pathlib`, or `dynres.probe` before it is needed.
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Final
+
+PROC: str | os.PathLike[str] = "/proc"
+SYS_BLOCK: str | os.PathLike[str] = "/sys/block"
 MB: Final = 2**20
+PATIENCE: Final = 2.0
+"""Seconds that the file system of /tmp has to say what is free."""
 
 _PERIODS: Final = {"r15s": 15.0, "r1m": 60.0, "r15m": 900.0}
 _PLACES: Final = {
@@ -40,6 +48,7 @@ class Load:
         self._growths = {name: Growth() for name in ("ut", "pg", "io")}
         self._logins, self._activity = Logins(), Activity()
         self._since = _agent_start()
+        self._room = Aside(lambda: os.statvfs("/tmp"), "/tmp", PATIENCE)
         self._failing: dict[str, str] = {}
 
     def read(self) -> dict[str, float | None]:
@@ -63,6 +72,8 @@ class Load:
                 failing |= dict.fromkeys(names, str(error) or type(error).__name__)
         self._tell(failing)
         if len(failing) == len(values):
+            from dynres.probe import ProbeError
+
             raise ProbeError(f"no load index can be read: {next(iter(failing.values()))}")
         return {n: v if v is None else round(v, _PLACES[n]) for n, v in values.items()}
 
@@ -84,17 +95,18 @@ class Load:
         times = procfs.cpu_times(_text("stat"))
         growth = self._growths["ut"].since_last(times, time.monotonic())
         if growth is not None and sum(growth[0]) > 0:
-            gained = procfs.CpuTimes(*growth[0])
-            idle = (gained.idle + gained.iowait) / sum(gained)
+            gained = growth[0]
+            idle = (gained[procfs.IDLE] + gained[procfs.IOWAIT]) / sum(gained)
             self._averages["ut"].add(1 - idle, growth[1])
         return {"ut": self._averages["ut"].value}
 
     def _memory(self) -> dict[str, float | None]:
-        memory = procfs.memory(_text("meminfo"))
-        return {"mem": memory.available / MB, "swp": memory.swap_free / MB}
+        available, swap_free, _ = procfs.memory(_text("meminfo"))
+        return {"mem": available / MB, "swp": swap_free / MB}
 
     def _paging(self) -> dict[str, float | None]:
-        if procfs.memory(_text("meminfo")).swap_total == 0:
+        *_, swap = procfs.memory(_text("meminfo"))
+        if swap == 0:
             return {"pg": 0.0}
         return {"pg": self._rate("pg", procfs.swapped_pages(_text("vmstat")))}
 
@@ -120,26 +132,28 @@ class Load:
         return {"ls": float(len({login.user for login in logins})), "it": max(0.0, idle) / 60}
 
     def _tmp(self) -> dict[str, float | None]:
-        room = os.statvfs("/tmp")
+        room = self._room.answer()
         return {"tmp": room.f_bavail * room.f_frsize / MB}
 
 
 def _text(path: str) -> str:
     """A file below /proc as text. Raises OSError."""
-    return (PROC / path).read_text("ascii", "replace")
+    with open(f"{PROC}/{path}", "rb", buffering=0) as file:
+        return file.read().decode("ascii", "replace")
 
 
 def _real_disks() -> set[str]:
     """Whole disks that hardware or the hypervisor gives: what lies on them counts only once."""
-    return {path.name for path in SYS_BLOCK.iterdir() if (path / "device").exists()}
+    names = os.listdir(SYS_BLOCK)
+    return {name for name in names if os.path.exists(f"{SYS_BLOCK}/{name}/device")}
 
 
 def _own_runnable() -> int:
     """Runnable threads of this process: this one, and others that a plugin may have started."""
     runnable = 0
-    for task in (PROC / "self/task").iterdir():
+    for task in os.listdir(f"{PROC}/self/task"):
         try:
-            runnable += procfs.task_state((task / "stat").read_text("ascii", "replace")) == "R"
+            runnable += procfs.task_state(_text(f"self/task/{task}/stat")) == "R"
         except OSError:
             continue  # the thread has ended
     return max(1, runnable)

@@ -1,16 +1,16 @@
 """Asks systemd-logind who is logged in, for machines that keep no utmp."""
 
+from __future__ import annotations
+
 import ctypes
-from collections.abc import Callable
-from typing import Any, NamedTuple
 
+TYPE_CHECKING = False  # for the size of the plugin host, as in `load`
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
-class Session(NamedTuple):
-    """One login; `terminal` is a name below /dev, None where logind knows none (ssh)."""
-
-    user: str
-    uid: int
-    terminal: str | None
+    Session = tuple[str, int, str | None]
+    """User name, uid, and terminal below /dev: None where logind knows none (ssh)."""
 
 
 class Logind:
@@ -43,7 +43,7 @@ class Logind:
         uid = ctypes.c_uint()
         if self._systemd.sd_session_get_uid(name, ctypes.byref(uid)) < 0:
             return None  # it has ended since
-        return Session(user, uid.value, self._text("tty", name))
+        return user, uid.value, self._text("tty", name)
 
     def _text(self, what: str, session: bytes) -> str | None:
         answer = ctypes.c_void_p()

@@ -1,19 +1,27 @@
 """Who is logged in, and when a login terminal was last used."""
 
+from __future__ import annotations
+
 import os
-from collections.abc import Iterable
-from pathlib import Path
-from typing import Final, NamedTuple
 
-UTMP: Final = Path("/run/utmp")
-LOGIND: Final = Path("/run/systemd/sessions")
+from dynres_probes import utmp
+
+TYPE_CHECKING = False  # for the size of the plugin host, as in `load`
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Final
+
+UTMP: Final = "/run/utmp"
+LOGIND: Final = "/run/systemd/sessions"
+TERMINALS: Final = "/dev/pts"
 
 
-class Login(NamedTuple):
+class Login:
     """A user name and the terminals (paths below /dev) of one login."""
 
-    user: str
-    terminals: tuple[str, ...]
+    def __init__(self, user: str, terminals: tuple[str, ...]) -> None:
+        self.user = user
+        self.terminals = terminals
 
 
 class Logins:
@@ -24,27 +32,27 @@ class Logins:
 
     def read(self) -> list[Login]:
         """Everyone logged in now. Raises OSError when the machine does not tell."""
-        if UTMP.exists():
-            return self._from_utmp()
-        return self._from_logind() if LOGIND.exists() else []
-
-    def _from_utmp(self) -> list[Login]:
-        import psutil  # 3.6 MB, and only where there is a utmp
-
+        try:
+            records = utmp.logins(UTMP)
+        except FileNotFoundError:
+            return self._from_logind()
         return [
-            Login(user.name, (f"/dev/{user.terminal}",) if user.terminal else ())
-            for user in psutil.users()
-            if user.pid is None or _alive(int(user.pid))  # a crashed login leaves its entry behind
+            Login(user, (f"/dev/{terminal}",) if terminal else ())
+            for user, terminal, pid in records
+            if _alive(pid)  # a crashed login leaves its entry behind
         ]
 
     def _from_logind(self) -> list[Login]:
+        # The library lists this very folder. It costs 1.2 MB, and mostly nobody is logged in.
+        if not os.path.isdir(LOGIND) or not os.listdir(LOGIND):
+            return []
         from dynres_probes.logind import Logind
 
         if not isinstance(self._logind, Logind):
             self._logind = Logind()
         return [
-            Login(s.user, (f"/dev/{s.terminal}",) if s.terminal else _terminals_of(s.uid))
-            for s in self._logind.sessions()
+            Login(user, (f"/dev/{terminal}",) if terminal else _terminals_of(uid))
+            for user, uid, terminal in self._logind.sessions()
         ]
 
 
@@ -61,10 +69,11 @@ def _alive(pid: int) -> bool:
 def _terminals_of(uid: int) -> tuple[str, ...]:
     """The pseudo-terminals of a user; logind does not know which one an ssh login got."""
     owned = []
-    for path in Path("/dev/pts").glob("[0-9]*"):
+    for name in os.listdir(TERMINALS):
+        path = f"{TERMINALS}/{name}"
         try:
-            if path.stat().st_uid == uid:
-                owned.append(str(path))
+            if name.isdigit() and os.stat(path).st_uid == uid:
+                owned.append(path)
         except FileNotFoundError:
             continue
     return tuple(owned)
@@ -75,7 +84,7 @@ def last_uses(terminals: Iterable[str]) -> dict[str, float]:
     uses = {}
     for terminal in terminals:
         try:
-            uses[terminal] = Path(terminal).stat().st_atime
+            uses[terminal] = os.stat(terminal).st_atime
         except OSError:
             continue  # a graphical display (:0), or logged out since
     return uses

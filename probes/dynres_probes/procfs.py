@@ -1,34 +1,20 @@
 """Reads counters out of the text of files under /proc; pure, so that captured text tests it."""
 
-import re
-from collections.abc import Collection
-from typing import Final, NamedTuple
+from __future__ import annotations
+
+TYPE_CHECKING = False  # for the size of the plugin host, as in `load`
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from typing import Final
 
 SECTOR: Final = 512
 """Bytes of a sector in /proc/diskstats, whatever the disk's own sector size is."""
 
-_NVME_PATH = re.compile(r"(nvme\d+)c\d+(n\d+)", re.ASCII)
 
-
-class CpuTimes(NamedTuple):
-    """Clock ticks since boot, over all CPUs."""
-
-    user: int
-    nice: int
-    system: int
-    idle: int
-    iowait: int
-    irq: int
-    softirq: int
-    steal: int
-
-
-class Memory(NamedTuple):
-    """Bytes; `swap_total` is 0 on a machine without swap."""
-
-    available: int
-    swap_free: int
-    swap_total: int
+CPU_FIELDS: Final = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+"""What the numbers of `cpu_times` are."""
+IDLE: Final = 3
+IOWAIT: Final = 4
 
 
 def runnable_tasks(loadavg: str) -> int:
@@ -49,8 +35,8 @@ def start_ticks(stat: str) -> int:
     return int(stat.rpartition(")")[2].split()[19])
 
 
-def cpu_times(stat: str) -> CpuTimes:
-    """The `cpu` line of /proc/stat.
+def cpu_times(stat: str) -> tuple[int, ...]:
+    """Clock ticks since boot over all CPUs, as CPU_FIELDS says: the `cpu` line of /proc/stat.
 
     Guest time stands in two further fields *and* in user and nice; it is left to the latter so
     that it counts once. Kernels older than 2.6.11 have no steal field: 0.
@@ -58,20 +44,22 @@ def cpu_times(stat: str) -> CpuTimes:
     for line in stat.splitlines():
         name, *fields = line.split()
         if name == "cpu" and len(fields) >= 7:
-            return CpuTimes(*map(int, [*fields[:8], "0"][:8]))
+            return tuple(map(int, [*fields[:8], "0"][:8]))
     raise ValueError("/proc/stat: no line 'cpu' with 7 fields or more")
 
 
-def memory(meminfo: str) -> Memory:
-    """What /proc/meminfo says about memory and swap."""
+def memory(meminfo: str) -> tuple[int, int, int]:
+    """Bytes available, of free swap, and of swap (0 without), from /proc/meminfo."""
     sizes = {}
     for line in meminfo.splitlines():
         name, _, size = line.partition(":")
         sizes[name] = size
-    wanted = [sizes.get(name) for name in ("MemAvailable", "SwapFree", "SwapTotal")]
-    if None in wanted:
-        raise ValueError("/proc/meminfo: no MemAvailable, SwapFree or SwapTotal")
-    return Memory(*(int((size or "").split()[0]) * 1024 for size in wanted))
+    try:
+        wanted = [sizes[name] for name in ("MemAvailable", "SwapFree", "SwapTotal")]
+    except KeyError:
+        raise ValueError("/proc/meminfo: no MemAvailable, SwapFree or SwapTotal") from None
+    available, swap_free, swap = (int(size.split()[0]) * 1024 for size in wanted)
+    return available, swap_free, swap
 
 
 def swapped_pages(vmstat: str) -> int:
@@ -95,10 +83,19 @@ def disk_bytes(diskstats: str, disks: Collection[str]) -> int:
         if len(fields) < 14 or fields[2] not in disks:
             continue
         sectors = int(fields[5]) + int(fields[9])
-        path = _NVME_PATH.fullmatch(fields[2])
-        if path:
-            disk = path[1] + path[2]
+        disk = _multipath_disk(fields[2])
+        if disk is not None:
             paths[disk] = paths.get(disk, 0) + sectors
         else:
             own[fields[2]] = sectors
     return SECTOR * sum(max(own.get(d, 0), paths.get(d, 0)) for d in own.keys() | paths.keys())
+
+
+def _multipath_disk(name: str) -> str | None:
+    """The disk `nvme0n1` that a path `nvme0c1n1` leads to; None where the name is no path's."""
+    controller, _, rest = name.removeprefix("nvme").partition("c")
+    path, _, number = rest.partition("n")
+    digits = controller + path + number
+    if name != f"nvme{controller}c{path}n{number}" or not (digits.isascii() and digits.isdigit()):
+        return None
+    return f"nvme{controller}n{number}" if controller and path and number else None

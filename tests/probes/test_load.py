@@ -3,6 +3,7 @@
 import math
 import os
 import shutil
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -195,6 +196,31 @@ def test_when_nothing_at_all_can_be_read_the_run_fails_and_says_why(machine: Mac
     shutil.rmtree(machine.proc)
     with pytest.raises(ProbeError, match="no load index can be read"):
         Load().read()
+
+
+def test_a_tmp_that_does_not_answer_costs_only_that_index_and_only_one_thread(
+    machine: Machine, monkeypatch, capfd
+):
+    asked, answers = [], threading.Event()
+
+    def hang(path: str) -> os.statvfs_result:
+        asked.append(path)
+        answers.wait()
+        return os.statvfs_result([1, 2**20, 0, 0, 3, 0, 0, 0, 0, 0])
+
+    monkeypatch.setattr(load, "PATIENCE", 0.05)
+    monkeypatch.setattr(load.os, "statvfs", hang)
+    probe = Load()
+    for _ in range(3):
+        values = probe.read()
+        assert values["tmp"] is None
+        assert values["mem"] == 2048.0
+    assert asked == ["/tmp"]
+    assert "tmp: /tmp: no answer within 0.05 s" in capfd.readouterr().err
+    answers.set()
+    while (free := probe.read()["tmp"]) is None:
+        pass
+    assert free == 3.0
 
 
 def test_a_machine_that_keeps_no_logins_has_no_users(machine: Machine):

@@ -7,38 +7,42 @@ of its own, answers go back as frames. Nothing here is trusted to end: the agent
 process when a run does not.
 """
 
-import contextlib
+from __future__ import annotations
+
+import _thread
 import ctypes
 import faulthandler
 import io
 import os
-import signal
-import socket
 import sys
-import threading
-import traceback
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any, Final
 
-from dynres.probe import Probe
 from dynres.worker import frames, plugin_find
 from dynres.worker.plugin_run import RunOutput, RunThread, items, read_file
-from dynres.worker.plugin_user import UserFault, become
+
+TYPE_CHECKING = False  # what is imported here, and why, is said in `plugin_run`
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any, Final
+
+    from dynres.probe import Probe
 
 THREADS_LIMIT: Final = 64
 """Threads that plugins may leave running in one host."""
+LIGHT: Final = "load"
+"""The plugin that starts no thread of `threading` and needs nothing of it."""
+_CHUNK: Final = 65536
 _PR_SET_PDEATHSIG: Final = 1
+_SIGKILL: Final = 9
 
 
 class Host:
     """Plugin instances, which stay from run to run, and the runs in flight."""
 
-    def __init__(self, link: socket.socket) -> None:
+    def __init__(self, link: int) -> None:
         self._link = link
-        self._sending = threading.Lock()
+        self._sending = _thread.allocate_lock()
         self._instances: dict[str, tuple[str, dict[str, Any], Probe]] = {}
-        self._lock = threading.Lock()
+        self._lock = _thread.allocate_lock()
         self._running = 0
         self._grown: dict[str, int] = {}
 
@@ -46,7 +50,7 @@ class Host:
         """Take requests until the agent is gone."""
         self._send(frames.encode(("ready",)))
         decoder = frames.Decoder()
-        while data := self._link.recv(65536):
+        while data := os.read(self._link, _CHUNK):
             for message in decoder.feed(data):
                 self._take(message)
 
@@ -55,6 +59,9 @@ class Host:
             case ("ping",):
                 self._send(frames.encode(("pong",)))
             case ("plugin", number, probe, plugin, options):
+                if plugin != LIGHT:
+                    # Its first import decides what the main thread is: it must be this one.
+                    import threading  # noqa: F401
                 self._start(number, probe, lambda: self._read(probe, plugin, options))
             case ("file", number, probe, path, limit):
                 self._start(number, probe, lambda: read_file(path, limit))
@@ -81,7 +88,7 @@ class Host:
 
     def _left_threads(self) -> int:
         """Threads of this process beside the main one and those of runs."""
-        return len(os.listdir("/proc/self/task")) - 1 - self._running  # noqa: PTH208
+        return len(os.listdir("/proc/self/task")) - 1 - self._running
 
     def _read(self, probe: str, plugin: str, options: dict[str, Any]) -> list[tuple[str, str, Any]]:
         known = self._instances.get(probe)
@@ -102,7 +109,14 @@ class Host:
 
     def _send(self, frame: bytes) -> None:
         with self._sending:
-            self._link.sendall(frame)
+            send_all(self._link, frame)
+
+
+def send_all(link: int, frame: bytes) -> None:
+    """Write all of it. Raises OSError when the agent is gone."""
+    rest = memoryview(frame)
+    while rest:
+        rest = rest[os.write(link, rest) :]
 
 
 def _harden(link: int) -> None:
@@ -110,44 +124,57 @@ def _harden(link: int) -> None:
 
     Keeps no descriptor but the standard ones and `link`.
     """
-    for name in os.listdir("/proc/self/fd"):  # noqa: PTH208
-        if int(name) > 2 and int(name) != link:
-            with contextlib.suppress(OSError):  # the descriptor of this very listing
-                os.close(int(name))
+    for name in os.listdir("/proc/self/fd"):
+        # The descriptor of this very listing is not there any more.
+        if int(name) > 2 and int(name) != link and os.path.lexists(f"/proc/self/fd/{name}"):
+            os.close(int(name))
     faulthandler.enable(2)
     output = io.TextIOWrapper(RunOutput(), "utf-8", "backslashreplace", write_through=True)
     sys.stdout = sys.stderr = output
-    with contextlib.suppress(OSError):
-        path = Path("/proc/self/oom_score_adj")
-        path.write_text(str(min(1000, int(path.read_text("ascii")) + 200)), "ascii")
+    try:
+        with open("/proc/self/oom_score_adj", "r+b", buffering=0) as file:
+            score = min(1000, int(file.read()) + 200)
+            file.write(b"%d" % score)
+    except (OSError, ValueError):
+        pass  # no /proc, or not ours to write
 
 
 def _die_with_the_agent(parent: int) -> None:
     # Forgotten by the system when the user changes.
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, _SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(0)
 
 
+def _fault_of_user(user: str) -> str | None:
+    """Be that user from now on; why it cannot be."""
+    from dynres.worker.plugin_user import UserFault, become
+
+    try:
+        become(user)
+    except UserFault as fault:
+        return str(fault)
+    return None
+
+
 def main() -> None:
     """Serve until the agent closes its end; then nothing that plugins started stays either."""
-    fd, user, parent = int(sys.argv[1]), sys.argv[2], os.getppid()
+    link, user, parent = int(sys.argv[1]), sys.argv[2], os.getppid()
     sys.path.extend(sys.argv[3:])
-    link = socket.socket(fileno=fd)
-    _harden(fd)
-    try:
-        if user != "-":
-            become(user)
-    except UserFault as fault:
-        link.sendall(frames.encode(("fault", str(fault))))
+    _harden(link)
+    fault = _fault_of_user(user) if user != "-" else None
+    if fault is not None:
+        send_all(link, frames.encode(("fault", fault)))
         return
     _die_with_the_agent(parent)
     try:
         Host(link).serve()
     finally:
         if sys.exc_info()[0] is not None:
+            import traceback
+
             traceback.print_exc()
-        os.killpg(0, signal.SIGKILL)
+        os.killpg(0, _SIGKILL)
 
 
 if __name__ == "__main__":

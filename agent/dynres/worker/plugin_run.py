@@ -1,42 +1,62 @@
 """One run inside a plugin host: a thread of its own, whatever it raises, what it printed."""
 
+from __future__ import annotations
+
+import _thread
 import io
 import os
 import stat
-import threading
+import sys
 import time
-import traceback
-from collections.abc import Callable, Mapping
-from types import TracebackType
-from typing import Any, Final
 
-from dynres.probe import NOT_HERE, ProbeError
 from dynres.worker.plugin_find import PluginError
+
+TYPE_CHECKING = False
+# Every machine has a host of the load indices, and that needs none of `threading`, `typing`,
+# `traceback`, `dynres.probe`: half of its memory. They come with the plugin that needs them.
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import TracebackType
+    from typing import Any, Final, TypeGuard
+
+    Answer = tuple[str, str | None, Any]
+    """Status (`ok`, `failed`, `start_error`), reason, payload."""
 
 SAID_LIMIT: Final = 4096
 """How much of the end of what a run printed is kept, in bytes."""
 ITEMS_LIMIT: Final = 1000
 TEXT_LIMIT: Final = 2048
 
-Answer = tuple[str, str | None, Any]
-"""Status (`ok`, `failed`, `start_error`), reason, payload."""
+_current: dict[int, RunThread] = {}
+"""The runs under way, by the number of their thread."""
 
 
-class RunThread(threading.Thread):
+class RunThread:
     """Runs `work` and hands its answer on, whatever leaves it: an exception, SystemExit too."""
 
-    def __init__(self, work: Callable[[], Any], done: Callable[["RunThread"], None]) -> None:
-        super().__init__(daemon=True)
+    def __init__(self, work: Callable[[], Any], done: Callable[[RunThread], None]) -> None:
         self._work = work
         self._done = done
         self.said = b""
         self.answer: Answer = ("failed", "it ended without an answer", None)
 
-    def run(self) -> None:
-        """Thread body."""
-        with _Caught(self):
-            self.answer = ("ok", None, self._work())
-        self._done(self)
+    def start(self) -> None:
+        """Begin; where `threading` is in use it shall know the thread as one of its own."""
+        threading = sys.modules.get("threading")
+        if threading is None:
+            _thread.start_new_thread(self._run, ())
+        else:
+            threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        me = _thread.get_ident()
+        _current[me] = self
+        try:
+            with _Caught(self):
+                self.answer = ("ok", None, self._work())
+            self._done(self)
+        finally:
+            del _current[me]
 
     def say(self, data: bytes) -> None:
         """Keep the end of what this run prints."""
@@ -62,9 +82,14 @@ class _Caught:
             return False
         if isinstance(error, PluginError):
             self._thread.answer = ("start_error", str(error), None)
-        elif isinstance(error, ProbeError):
+            return True
+        from dynres.probe import ProbeError
+
+        if isinstance(error, ProbeError):
             self._thread.answer = ("failed", str(error) or "ProbeError without a text", None)
         else:
+            import traceback
+
             text = f"{kind.__name__}: {error}".rstrip(": ")
             self._thread.answer = ("failed", text[:TEXT_LIMIT], None)
             lines = traceback.format_exception(kind, error, trace, limit=-8)
@@ -88,9 +113,9 @@ class RunOutput(io.BufferedIOBase):
     def write(self, data: Any, /) -> int:
         """Keep it with the thread's run; other threads write to the host's log."""
         raw = bytes(data)
-        thread = threading.current_thread()
-        if isinstance(thread, RunThread):
-            thread.say(raw)
+        run = _current.get(_thread.get_ident())
+        if run is not None:
+            run.say(raw)
         else:
             os.write(2, raw[-SAID_LIMIT:])
         return len(raw)
@@ -101,26 +126,42 @@ def items(reading: object) -> list[tuple[str, str, Any]]:
 
     Raises ProbeError where it is no mapping, or has too many items.
     """
-    if not isinstance(reading, Mapping):
+    if not _is_mapping(reading):
         kind = type(reading).__name__
-        raise ProbeError(f"read() returned {kind}, expected a mapping of names to values")
+        raise _probe_error(f"read() returned {kind}, expected a mapping of names to values")
     if len(reading) > ITEMS_LIMIT:
-        raise ProbeError(f"read() returned {len(reading)} values; at most {ITEMS_LIMIT}")
+        raise _probe_error(f"read() returned {len(reading)} values; at most {ITEMS_LIMIT}")
     return [_item(name, value) for name, value in reading.items()]
+
+
+def _is_mapping(reading: Any) -> TypeGuard[Mapping[object, object]]:
+    if isinstance(reading, dict):
+        return True
+    from collections.abc import Mapping
+
+    return isinstance(reading, Mapping)
+
+
+def _probe_error(why: str) -> Exception:
+    from dynres.probe import ProbeError
+
+    return ProbeError(why)
 
 
 def _item(name: object, value: object) -> tuple[str, str, Any]:
     text = str.__str__(name)[:TEXT_LIMIT] if isinstance(name, str) else repr(name)[:TEXT_LIMIT]
     if value is None:
         return text, "none", None
-    if value is NOT_HERE:
-        return text, "not_here", None
     if isinstance(value, bool):
         return text, "boolean", bool(value)
     if hasattr(type(value), "__float__") or hasattr(type(value), "__index__"):
         return _number(text, value)
     if isinstance(value, str):
         return text, "string", str.__str__(value)[:TEXT_LIMIT]
+    from dynres.probe import NOT_HERE
+
+    if value is NOT_HERE:
+        return text, "not_here", None
     return text, type(value).__name__[:TEXT_LIMIT], None
 
 
@@ -142,11 +183,11 @@ def read_file(path: str, limit: int) -> tuple[bytes, float]:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise ProbeError(f"{path}: {error.strerror}") from None
+        raise _probe_error(f"{path}: {error.strerror}") from None
     with open(fd, "rb", buffering=0) as file:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            raise ProbeError(f"{path}: not a regular file")
+            raise _probe_error(f"{path}: not a regular file")
         age = time.time() - status.st_mtime
         parts, room = [], limit + 1
         while room and (part := file.read(room)):

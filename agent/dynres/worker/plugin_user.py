@@ -1,17 +1,21 @@
 """Makes a plugin host another user's, before any plugin is loaded."""
 
-import contextlib
-import importlib
+from __future__ import annotations
+
 import os
-import pkgutil
 import pwd
-from pathlib import Path
-from typing import Final
 
 from dynres.worker import native, plugin_find
 
-_LATER: Final = ("encodings.ascii", "encodings.latin_1", "encodings.idna", "psutil", "subprocess")
-"""What shipped probes load only when they need it."""
+TYPE_CHECKING = False  # for the size of the plugin host
+if TYPE_CHECKING:
+    from typing import Final
+
+_LATER: Final = (
+    *("encodings.ascii", "encodings.latin_1", "encodings.idna", "psutil", "subprocess"),
+    *("dataclasses", "difflib", "msgspec", "threading", "traceback"),
+)
+"""What shipped probes, and this host, load only when they need it."""
 
 
 class UserFault(Exception):  # noqa: N818  (told to the agent, not raised at a caller)
@@ -51,16 +55,20 @@ def _unreadable() -> str | None:
     """What of Python and of dynres the user that we are now cannot read."""
     for file in (os.__file__, __file__):
         try:
-            Path(file).open("rb").close()
+            open(file, "rb", buffering=0).close()
         except OSError:
             return file
     return None
 
 
 def _load_shipped() -> None:
+    import contextlib
+    import importlib
+    import pkgutil
+
     plugin_find.remember()
     for point in plugin_find.installed():
-        if point.dist is not None and point.dist.name == "dynres":
+        if point.distribution == "dynres":
             with contextlib.suppress(ImportError):
                 package = importlib.import_module(point.module.partition(".")[0])
                 for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
