@@ -16,13 +16,14 @@ import os
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections import deque
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from queue import SimpleQueue
 
+from dynres.collecting import collect_rarely
 from dynres.config.model import Configuration, Entry, Host, Location, Place, Resource
 from dynres.controller.changes import AnyChange
 from dynres.controller.distribution import Instance, distribute
@@ -104,7 +105,7 @@ class Driver:
         self.ahead = 1 if together == 1 else 2
         self.settled: deque[Proposal] = deque()
         self.wanted = 0
-        self.woken = threading.Semaphore(0)
+        self.woken: SimpleQueue[None] = SimpleQueue()
         self.held: deque[str] = deque()
         self.at = Instant(1.0, time.time())
 
@@ -118,7 +119,7 @@ class Driver:
 
     def hand_over(self, settle: Callable[[], None]) -> None:
         settle()
-        self.woken.release()
+        self.woken.put(None)
 
     def decide(self, start: int, stop: int) -> None:
         core, at, held = self.pools, self.at, self.held
@@ -134,7 +135,7 @@ class Driver:
     def confirm(self, count: int) -> None:
         """Wait for the next so many to be durable: they become so in the order of submission."""
         while len(self.settled) < count:
-            self.woken.acquire()
+            self.woken.get()
         for _ in range(count):
             proposal = self.settled.popleft()
             self.pools.confirm(proposal, self.at)
@@ -175,7 +176,7 @@ def prepared(count: int) -> list[tuple[AnyChange, ...]]:
 
 def committed(ledger: SqliteLedger, work: list[tuple[AnyChange, ...]], together: int) -> float:
     """Operations per second of the ledger alone, each group after the one before is durable."""
-    durable = threading.Semaphore(0)
+    durable: SimpleQueue[None] = SimpleQueue()
     failed: list[LedgerError] = []
 
     def done(error: LedgerError | None) -> None:
@@ -184,7 +185,7 @@ def committed(ledger: SqliteLedger, work: list[tuple[AnyChange, ...]], together:
 
     def last(error: LedgerError | None) -> None:
         done(error)
-        durable.release()
+        durable.put(None)
 
     begun = time.perf_counter()
     for start in range(0, len(work), together):
@@ -192,7 +193,7 @@ def committed(ledger: SqliteLedger, work: list[tuple[AnyChange, ...]], together:
         for changes in others:
             ledger.submit(changes, done)
         ledger.submit(final, last)
-        durable.acquire()
+        durable.get()
     taken = time.perf_counter() - begun
     if failed:
         raise failed[0]
@@ -231,6 +232,7 @@ def state_folder(folder: Path, name: str) -> Path:
 def main() -> None:
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 5
     results: dict[str, list[tuple[float, float, float]]] = {"single": [], "groups": []}
+    collect_rarely()  # as the controller does
     with tempfile.TemporaryDirectory(dir=sys.argv[2] if len(sys.argv) > 2 else "/var/tmp") as name:
         for _ in range(rounds):
             results["single"].append(measure(Path(name), SINGLE, 1))

@@ -13,7 +13,7 @@ from test_ledgers import NOW, Clock, commit, end, grant, lease
 
 from dynres.controller import ledger as module
 from dynres.controller import ledger_schema
-from dynres.controller.changes import HISTORY_KEPT
+from dynres.controller.changes import HISTORY_KEPT, Event
 from dynres.controller.history import HistoryAsk
 from dynres.controller.ledger import SqliteLedger
 from dynres.controller.ledger_base import (
@@ -155,6 +155,13 @@ def test_a_row_that_cannot_be_read_is_damage(ledger: SqliteLedger):
     with pytest.raises(LedgerDamagedError):
         again.history(HistoryAsk())
     again.close()
+
+
+def test_what_nobody_expected_fails_those_who_wait_and_nobody_else(ledger: SqliteLedger):
+    error = submit(ledger, Event("wait", detail="\ud800"))  # no text that can be written
+    assert isinstance(error, LedgerUnwritableError)
+    assert "surrogates" in str(error)
+    assert submit(ledger, Event("wait", detail="fine")) is None
 
 
 def test_the_folder_is_not_there(tmp_path: Path):

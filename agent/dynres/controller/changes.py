@@ -148,7 +148,7 @@ class Event(Change, frozen=True, omit_defaults=True, tag="event"):
 AnyChange = Grant | End | Update | SetOverride | UnsetOverride | CloseHost | OpenHost | Event
 
 
-class Remembered(msgspec.Struct, frozen=True):
+class Remembered(msgspec.Struct, frozen=True, gc=False):
     """What a request id was used for."""
 
     at: float

@@ -75,8 +75,14 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     ttl: float | None = None
     running: bool = False
 
+    @property
+    def key(self) -> tuple[str, str, str] | None:
+        """What is remembered of it: owner, job, request id; None without a request id."""
+        request = self.request
+        return None if request is None else (self.owner, self.job, request)
 
-class Shortage(msgspec.Struct, frozen=True):
+
+class Shortage(msgspec.Struct, frozen=True, gc=False):
     """What stands against a request, of one instance (None: the host is in none)."""
 
     resource: str
@@ -89,7 +95,7 @@ class Shortage(msgspec.Struct, frozen=True):
     never: capacity, absent, unknown host."""
 
 
-class Answer(msgspec.Struct, frozen=True):
+class Answer(msgspec.Struct, frozen=True, gc=False):
     """The answer to a request to acquire or to resume."""
 
     answer: Verdict

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Final
 
 import msgspec
@@ -117,8 +117,8 @@ class SqliteLedger:
             row = db.execute("UPDATE meta SET epoch = epoch + 1 RETURNING epoch, folded").fetchone()
         self.epoch: int = row[0]
         self._fold = Fold(row[1])
-        self._next = db.execute("SELECT coalesce(max(seq), 0) + 1 FROM journal").fetchone()[0]
-        self._next = max(self._next, row[1] + 1)
+        last = db.execute("SELECT coalesce(max(seq), 0) FROM journal").fetchone()[0]
+        self._last: int = max(last, row[1])
         folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)
@@ -202,24 +202,26 @@ class SqliteLedger:
 
     def _write(self) -> None:
         """The writer's thread: whatever waits goes into one commit."""
-        take, take_now = self._queue.get, self._queue.get_nowait
-        ending = False
-        while not ending:
-            work = take()
-            group: list[Work] = []
-            while work is not None:
+        take, empty = self._queue.get, self._queue.empty
+        work = take()
+        while work is not None:
+            group = [work]
+            while len(group) < MOST_TOGETHER and not empty():
+                work = take()
+                if work is None:
+                    break
                 group.append(work)
-                if len(group) >= MOST_TOGETHER:
-                    break
-                try:
-                    work = take_now()
-                except Empty:
-                    break
-            else:
-                ending = True
-            if group:
-                self._settle(group, self._commit(group))
-                self._tend()
+            self._write_group(group)
+            if work is not None:
+                work = take()
+
+    def _write_group(self, group: list[Work]) -> None:
+        changes = [change for work, _ in group for change in work]
+        error = self._commit(changes)
+        self._settle(group, error)  # first of all: somebody waits for it
+        if error is None:
+            self._fold.add(self._last, changes)
+            self._tend()
 
     def _settle(self, group: list[Work], error: LedgerError | None) -> None:
         def settle() -> None:
@@ -234,13 +236,15 @@ class SqliteLedger:
         except RuntimeError:  # the loop is closed: nobody is left to be told
             log.debug("nobody is left to hear of a commit")
 
-    def _commit(self, group: list[Work]) -> LedgerError | None:
-        changes = [change for work, _ in group for change in work]
+    def _commit(self, changes: list[AnyChange]) -> LedgerError | None:
         if not changes:
             return None
-        row = (self._next, self._wall(), _encoder.encode(changes).decode(), self.epoch)
         try:
+            row = (self._last + 1, self._wall(), _encoder.encode(changes).decode(), self.epoch)
             written = self._db.execute(schema.APPEND, row).rowcount
+        except (ValueError, MemoryError) as error:  # no text, or none that there is room for
+            self._recover()
+            return LedgerUnwritableError(f"{self.path}: this cannot be written: {error}")
         except sqlite3.Error as error:
             self._recover()
             return self._told(error)
@@ -248,8 +252,7 @@ class SqliteLedger:
             return LedgerFencedError(
                 f"{self.path}: another controller has taken over this ledger; this one must stop"
             )
-        self._fold.add(self._next, changes)
-        self._next += 1
+        self._last += 1
         return None
 
     def _recover(self) -> None:

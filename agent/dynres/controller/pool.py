@@ -7,6 +7,8 @@ from collections import deque
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+import msgspec
+
 from dynres.config.model import Resource
 from dynres.controller.amounts import NOTHING, Amounts, amounts, measured_amount
 from dynres.controller.distribution import Instance
@@ -35,27 +37,27 @@ class Reading(NamedTuple):
     overridden: bool = False
 
 
-class Held:
-    """A lease in memory, and what of it is on its way into the ledger."""
+class Held(msgspec.Struct, eq=False, gc=False):
+    """A lease in memory, and what of it is on its way into the ledger.
 
-    __slots__ = ("began", "by", "counted", "expires", "lease", "pool", "shown", "taken", "times")
+    Outside of garbage collection, because there are many: whoever settles a proposal clears `by`.
+    """
 
-    def __init__(self, lease: Lease, pool: "Pool", now: float, by: "Proposal | None") -> None:
-        self.lease = lease
-        self.pool = pool
-        self.by = by
-        """The proposal that changes it and is not settled yet."""
-        self.counted = False
-        """Whether its amount is taken from the pool."""
-        self.times = 0
-        """How often it was taken: once, and once more with each resume."""
-        self.shown = False
-        """Whether its grant is durable."""
-        self.taken = now
-        """When the amount was taken, as far as a measurement could show it: never too early."""
-        self.began = now
-        """When it was granted, by the best estimate."""
-        self.expires: float | None = None
+    lease: Lease
+    pool: "Pool"
+    by: "Proposal | None"
+    """The proposal that changes it and is not settled yet."""
+    taken: float
+    """When the amount was taken, as far as a measurement could show it: never too early."""
+    began: float
+    """When it was granted, by the best estimate."""
+    counted: bool = False
+    """Whether its amount is taken from the pool."""
+    times: int = 0
+    """How often it was taken: once, and once more with each resume."""
+    shown: bool = False
+    """Whether its grant is durable."""
+    expires: float | None = None
 
 
 class Pool:

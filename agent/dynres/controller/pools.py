@@ -16,6 +16,7 @@ from dynres.controller.changes import (
     Grant,
     LedgerState,
     Remembered,
+    RequestKey,
 )
 from dynres.controller.charges import Plan, check_sum
 from dynres.controller.distribution import Instance
@@ -66,9 +67,8 @@ class Pools(Releasing):
     def _load(self, state: LedgerState, at: Instant) -> None:
         for lease in state.leases.values():
             pool = self.grounds.pool_at((lease.resource, lease.instance))
-            held = Held(lease, pool, at.clock, None)
-            held.began = at.clock - max(0.0, at.wall - lease.since)
-            held.shown = True
+            began = at.clock - max(0.0, at.wall - lease.since)
+            held = Held(lease, pool, None, at.clock, began, shown=True)
             self.holdings.add(held)
             self.holdings.prolong(held, at.clock)
             if not lease.suspended:
@@ -85,16 +85,17 @@ class Pools(Releasing):
         """
         if self.queue.next_aging <= at.clock:
             self._age(at)
-        known = self._known(ask)
+        key = ask.key
+        known = None if key is None else self._known(ask, key)
         if known is not None:
             return known
         plan = self.grounds.planner.plan(ask)
-        waiter = self.queue.same(ask)
+        waiter = None if key is None else self.queue.same(key)
         if waiter is not None and waiter.plan.asked != plan.asked:
             raise _reused(ask, waiter.plan.asked, plan.asked)
         judgement = self._judge(plan, ask, at, LAST if waiter is None else waiter.rank)
         if not (judgement.never or judgement.wait):
-            proposal = self._grant(ask, plan, at)
+            proposal = self._grant(ask, plan, at, key)
             if waiter is not None:  # its turn has come, whoever asked
                 proposal.waiter, waiter.by = waiter, proposal
             return proposal
@@ -112,19 +113,15 @@ class Pools(Releasing):
             check_sum(pool, pool.leased + amount)
         return Judgement(plan.absent, (), ())
 
-    def _known(self, ask: Ask) -> Proposal | None:
+    def _known(self, ask: Ask, key: RequestKey) -> Proposal | None:
         """What was answered to the same request id before."""
-        if ask.request is None:
-            return None
-        key = (ask.owner, ask.job, ask.request)
         underway = self._underway.get(key)
-        proposal = Proposal()
         if underway is not None:
-            proposal.behind = underway
-            return proposal
+            return Proposal(behind=underway)
         known = self.holdings.requests.get(key)
         if known is None:
             return None
+        proposal = Proposal()
         asked = self.grounds.planner.plan(ask).asked if self._comparable(ask) else None
         if asked is not None and asked != known.asked:
             raise _reused(ask, known.asked, asked)
@@ -141,20 +138,20 @@ class Pools(Releasing):
         """Whether what was asked is still declared: a reload does not make a retry an error."""
         return all(need.resource in self.grounds.resources for need in ask.needs)
 
-    def _grant(self, ask: Ask, plan: Plan, at: Instant) -> Proposal:
+    def _grant(self, ask: Ask, plan: Plan, at: Instant, key: RequestKey | None) -> Proposal:
         proposal = Proposal()
         leases: list[Lease] = []
         taken: list[Held] = []
         owner, job, request, boot_id = ask.owner, ask.job, ask.request, self._facts.boot_id
-        for charge in plan.charges:
+        now, wall = at
+        for pool, host, slots, amount, _ in plan.charges:
             self._serial += 1
-            pool, host = charge.pool, charge.host
             resource, instance = pool.key
             lease = Lease(
-                f"{self._prefix}{self._serial}", owner, job, resource, instance, charge.amount,
-                host, at.wall, charge.slots, request, ask.ttl, boot_id(host), False, ask.running,
+                f"{self._prefix}{self._serial}", owner, job, resource, instance, amount,
+                host, wall, slots, request, ask.ttl, boot_id(host), False, ask.running,
             )  # fmt: skip
-            held = Held(lease, pool, at.clock, proposal)
+            held = Held(lease, pool, proposal, now, now)
             self.holdings.add(held)
             pool.count(held)
             leases.append(lease)
@@ -163,10 +160,10 @@ class Pools(Releasing):
         granted = tuple(leases)
         if granted or request is not None:
             proposal.changes = (Grant(owner, job, granted, request, plan.asked),)
-        if request is not None:
-            key = proposal.key = (owner, job, request)
+        if key is not None:
+            proposal.key = key
             ids = tuple([lease.id for lease in granted])
-            proposal.remember = Remembered(at.clock, plan.asked, ids)
+            proposal.remember = Remembered(now, plan.asked, ids)
             self._underway[key] = proposal
         proposal.answer = Answer("granted", owner, job, granted)
         return proposal
@@ -240,7 +237,8 @@ class Pools(Releasing):
     def _try(self, waiter: Waiter, at: Instant) -> Proposal | None:
         ask = waiter.ask
         try:
-            proposal = self._known(ask)
+            key = ask.key
+            proposal = None if key is None else self._known(ask, key)
             if proposal is None:
                 if waiter.generation != self.grounds.generation:
                     plan = self.grounds.planner.plan(ask)
@@ -253,7 +251,7 @@ class Pools(Releasing):
                 if judgement.never:
                     proposal = self._refusal(ask, judgement)
                 else:
-                    proposal = self._grant(ask, waiter.plan, at)
+                    proposal = self._grant(ask, waiter.plan, at, key)
         except PoolsError as error:
             proposal = Proposal()
             proposal.error = error

@@ -7,6 +7,8 @@ only once it is durable.
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from dynres.controller.changes import AnyChange, Remembered, RequestKey, Update
 from dynres.controller.lease import Answer, PoolsError
 
@@ -22,7 +24,7 @@ class Instant(NamedTuple):
     wall: float
 
 
-class Proposal:
+class Proposal(msgspec.Struct, eq=False):
     """What was decided.
 
     Whoever asked for it makes `changes` durable, then calls `Pools.confirm`, or `Pools.rollback`
@@ -47,7 +49,7 @@ class Proposal:
     updated: "tuple[tuple[Held, Update], ...]" = ()
     key: RequestKey | None = None
     remember: Remembered | None = None
-    settled = False
+    settled: bool = False
 
     @property
     def released(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections import deque
 from typing import Final
 
 from dynres import notify
+from dynres.collecting import collect_rarely
 from dynres.config.faults import ConfigError, Fault
 from dynres.config.result import Loaded
 from dynres.controller.clock import clock, instant
@@ -373,6 +374,7 @@ async def _serve(options: ControllerOptions, hangup: asyncio.Event) -> int:
         for warning in loaded.warnings:
             log.warning("%s", warning)
         server = Server(options, loaded)
+        collect_rarely()
     except ConfigError as error:
         complain(error)
         return 2

@@ -71,17 +71,18 @@ class Queue:
     def __contains__(self, waiter: Waiter) -> bool:
         return self._waiters.get(waiter.rank) is waiter
 
-    def same(self, ask: Ask) -> Waiter | None:
+    def same(self, key: RequestKey) -> Waiter | None:
         """Who waits with the same request id."""
-        return None if ask.request is None else self._keys.get((ask.owner, ask.job, ask.request))
+        return self._keys.get(key)
 
     def join(self, ask: Ask, plan: "Plan", generation: int, now: float) -> Waiter:
         """A new waiter, the last in every queue."""
         self._arrivals += 1
         waiter = Waiter(self._arrivals, ask, plan, generation, now)
         self._waiters[waiter.rank] = waiter
-        if ask.request is not None:
-            self._keys[ask.owner, ask.job, ask.request] = waiter
+        key = ask.key
+        if key is not None:
+            self._keys[key] = waiter
         for pool in plan.totals:
             pool.waiters[waiter.rank] = waiter
         self.next_aging = min(self.next_aging, now + self.fair_after)
@@ -91,9 +92,9 @@ class Queue:
         """Out of every queue; the pools that it blocks no more."""
         if self._waiters.pop(waiter.rank, None) is None:
             return ()
-        ask = waiter.ask
-        if ask.request is not None:
-            self._keys.pop((ask.owner, ask.job, ask.request), None)
+        key = waiter.ask.key
+        if key is not None:
+            self._keys.pop(key, None)
         return self._withdraw(waiter)
 
     def _withdraw(self, waiter: Waiter) -> tuple[Pool, ...]:

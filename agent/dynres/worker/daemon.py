@@ -1,7 +1,6 @@
 """Wires the agent together and ends it cleanly: one task group, signals, systemd, the page."""
 
 import asyncio
-import gc
 import logging
 import os
 import signal
@@ -11,6 +10,7 @@ from contextlib import AsyncExitStack
 from typing import Final, NoReturn
 
 from dynres import notify
+from dynres.collecting import collect_rarely
 from dynres.config.model import AgentSettings, Configuration
 from dynres.config.names import is_host_name
 from dynres.metrics import on_loop
@@ -31,8 +31,6 @@ from dynres.worker.run import Runner
 from dynres.worker.status import health, status
 
 USAGE: Final = 2
-GARBAGE: Final = 20_000
-"""New objects after which the youngest are looked through for cycles."""
 
 log = logging.getLogger("dynres.agent")
 
@@ -86,19 +84,12 @@ async def _serve(options: AgentOptions, identity: Identity, reader: Reader) -> i
             await runner.start(settings.user)
         except (LauncherError, OSError) as error:
             raise StartError(f"the helper processes cannot be started: {error}") from error
-        _collect_rarely()
+        collect_rarely()
         async with asyncio.TaskGroup() as group:
             agent = Agent(host, identity, configuration, runner, group.create_task)
             stack.callback(agent.disconnect)
             code = await _work(options, agent, claim, stack, group)
     return code
-
-
-def _collect_rarely() -> None:
-    """What is there by now stays: the collector of cycles need not look at it again and again."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(GARBAGE, 20, 20)
 
 
 async def _work(
