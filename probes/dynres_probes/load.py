@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PROC: str | os.PathLike[str] = "/proc"
 SYS_BLOCK: str | os.PathLike[str] = "/sys/block"
 MB: Final = 2**20
-PATIENCE: Final = 2.0
+PATIENCE: Final = 1.0
 """Seconds that the file system of /tmp has to say what is free."""
 
 _PERIODS: Final = {"r15s": 15.0, "r1m": 60.0, "r15m": 900.0}

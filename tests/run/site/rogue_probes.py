@@ -210,3 +210,11 @@ class BadInit:
 
 
 NOT_A_CLASS = 5
+
+
+class MainThread:
+    """Tells what `threading` takes for the main thread, and whether a run is a thread of its."""
+
+    def read(self):
+        main, run = threading.main_thread(), threading.current_thread()
+        return {"main": main.native_id == os.getpid(), "own": type(run) is threading.Thread}
