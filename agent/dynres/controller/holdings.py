@@ -62,7 +62,9 @@ class Holdings:
 
     def of_job(self, owner: str, job: str) -> list[Held]:
         """The leases of one job."""
-        return list(self._owners.get(owner, {}).get(job, {}).values())
+        jobs = self._owners.get(owner)
+        leases = None if jobs is None else jobs.get(job)
+        return [] if leases is None else list(leases.values())
 
     def of_owner(self, owner: str) -> Iterator[tuple[str, list[Held]]]:
         """The leases of one owner, job by job."""

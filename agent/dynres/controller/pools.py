@@ -142,6 +142,7 @@ class Pools(Releasing):
         proposal = Proposal()
         leases: list[Lease] = []
         taken: list[Held] = []
+        ids: list[str] = []
         owner, job, request, boot_id = ask.owner, ask.job, ask.request, self._facts.boot_id
         now, wall = at
         for pool, host, slots, amount, _ in plan.charges:
@@ -154,6 +155,7 @@ class Pools(Releasing):
             held = Held(lease, pool, proposal, now, now)
             self.holdings.add(held)
             pool.count(held)
+            ids.append(lease.id)
             leases.append(lease)
             taken.append(held)
         proposal.taken = tuple(taken)
@@ -162,8 +164,7 @@ class Pools(Releasing):
             proposal.changes = (Grant(owner, job, granted, request, plan.asked),)
         if key is not None:
             proposal.key = key
-            ids = tuple([lease.id for lease in granted])
-            proposal.remember = Remembered(now, plan.asked, ids)
+            proposal.remember = Remembered(now, plan.asked, tuple(ids))
             self._underway[key] = proposal
         proposal.answer = Answer("granted", owner, job, granted)
         return proposal

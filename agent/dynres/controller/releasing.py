@@ -228,4 +228,5 @@ class Releasing:
             pool.discount(held)
             gained[pool] = None
         self.holdings.remove(held)
-        self.grounds.tidy(pool)
+        if pool.instance is None:
+            self.grounds.tidy(pool)
