@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -88,14 +88,14 @@ class Cluster:
             "DYNRES_RUNTIME": str(self.home / "run"),
         }
 
-    def _start(self, name: str, *arguments: str) -> Daemon:
+    def _start(self, name: str, *arguments: str, under: Sequence[str] = ()) -> Daemon:
         metrics = f"127.0.0.1:{free_port()}"
         if "--metrics" not in arguments:
             arguments = (*arguments, "--metrics", metrics)
         log = self.home / f"{name}.log"
         with log.open("ab") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "dynres", *arguments],
+                [*under, sys.executable, "-m", "dynres", *arguments],
                 env={**os.environ, **self.env},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -104,18 +104,18 @@ class Cluster:
         self.daemons[name] = Daemon(process, log, metrics)
         return self.daemons[name]
 
-    def start_controller(self, *arguments: str) -> Daemon:
-        """Start the controller; it listens when this returns."""
+    def start_controller(self, *arguments: str, under: Sequence[str] = ()) -> Daemon:
+        """Start the controller, by the command `under`; it listens when this returns."""
         state = str(self.home / "state")
-        daemon = self._start("controller", "controller", "--state", state, *arguments)
+        daemon = self._start("controller", "controller", "--state", state, *arguments, under=under)
         wait_for(lambda: self.call("hosts").returncode == 0 or daemon.process.poll() is not None)
         assert daemon.process.poll() is None, daemon.log.read_text()
         return daemon
 
-    def start_agent(self, host: str, *arguments: str) -> Daemon:
-        """Start the agent of `host`; returns at once."""
-        endpoint = f"tcp://127.0.0.1:{self.agent_port}"
-        return self._start(host, "agent", "--host", host, "--controller", endpoint, *arguments)
+    def start_agent(self, host: str, *arguments: str, under: Sequence[str] = ()) -> Daemon:
+        """Start the agent of `host`, by the command `under`; returns at once."""
+        own = ("agent", "--host", host, "--controller", f"tcp://127.0.0.1:{self.agent_port}")
+        return self._start(host, *own, *arguments, under=under)
 
     def call(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
         """Run one command against this cluster."""

@@ -89,4 +89,4 @@ class TableFacts:
     def boot_id(self, host: str) -> str | None:
         """See Facts."""
         session = self._registry.session(host)
-        return None if session is None else session.boot_id
+        return None if session is None else session.boot_id or None

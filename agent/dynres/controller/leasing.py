@@ -42,6 +42,8 @@ from dynres.wire.leasing import (
 )
 from dynres.wire.requests import Failure
 
+AGAIN: Final = 5.0
+"""Seconds until leases are marked that could not be, because the ledger could not write."""
 GATHER: Final = 0.05
 """Seconds in which measurements gather before waiters are looked after."""
 log = logging.getLogger("dynres.controller")
@@ -279,11 +281,30 @@ class Leasing:
             self._settling.follow(self._pools.gained(self._instant()))
         arrived = core.registry.arrived
         while arrived:
-            session = core.registry.session(arrived.pop())
-            if session is not None:
-                proposal = self._pools.booted(session.host, session.boot_id)
-                if proposal.changes:
-                    self._settling.settle(proposal, lambda _: None)
+            self._booted(arrived.pop())
+
+    def _booted(self, host: str) -> None:
+        """Mark the leases from before the boot that a host's agent has named."""
+        boot_id = self._core.facts.boot_id(host)
+        if boot_id is None:
+            return
+        busy = next((h.by for h in self._pools.holdings.on_host(host) if h.by is not None), None)
+        if busy is not None:
+            self._settling.after(busy, lambda: self._booted(host))
+            return
+        proposal = self._pools.booted(host, boot_id)
+        if not proposal.changes:
+            return
+
+        def done(error: LedgerError | None) -> None:
+            if error is None:
+                for held, _ in proposal.updated:
+                    lease = held.lease
+                    log.warning("lease %s of job %s: %s", lease.id, lease.job, _rebooted(host))
+            else:
+                self._loop.call_later(AGAIN, self._booted, host)
+
+        self._settling.settle(proposal, done)
 
     def configure(self) -> list[str]:
         """Go by the core's declarations; what became of leases whose instance is gone."""
@@ -315,6 +336,10 @@ def _expired(proposal: Proposal, error: LedgerError | None) -> None:
     if error is None:
         for held in proposal.ended:
             log.info("lease %s of job %s expired: released", held.lease.id, held.lease.job)
+
+
+def _rebooted(host: str) -> str:
+    return f"{host} has started again since; it is held until somebody releases it"
 
 
 def _failure(error: LedgerError) -> Failure:
