@@ -12,6 +12,8 @@ from dynres.worker.launch import LaunchRequest, LaunchResult
 from dynres.worker.launcher_client import LauncherClient
 
 ENV = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+CLEARED = "env -i /usr/bin/setsid"
+"""Before a command: it leaves its session, and takes no mark of the environment along."""
 
 
 def request(*argv: str, run: str | None = None, **options: Any) -> LaunchRequest:
@@ -21,6 +23,11 @@ def request(*argv: str, run: str | None = None, **options: Any) -> LaunchRequest
 
 def shell(script: str, **options: Any) -> LaunchRequest:
     return request("/bin/sh", "-c", script, **options)
+
+
+def sleep_time() -> str:
+    """A number of seconds that no other sleeper has: it can be found by that."""
+    return f"6{uuid4().int % 10**6:06d}"
 
 
 def with_launcher(use: Callable[[LauncherClient], Awaitable[Any]], agent: str | None = None) -> Any:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from hung_files import hung_files
-from launching import request, shell, until_async, with_launcher
+from launching import CLEARED, marked, request, shell, sleep_time, until_async, with_launcher
 
 
 async def over(client, asked):
@@ -38,6 +38,31 @@ def test_a_hung_start_is_stuck_at_its_timeout_and_costs_no_other_probe_anything(
         raise AssertionError("its command is never tried again")
 
     assert len(with_launcher(runs)) == 1
+
+
+def test_beside_a_hung_start_each_orphan_is_still_charged_to_its_own_run(tmp_path):
+    kept, killed = sleep_time(), sleep_time()
+
+    async def runs(client):
+        with hung_files(tmp_path / "dead"):
+            hung = [
+                client.run(request(f"{tmp_path}/dead/{n}", timeout=1.0, allow_unsafe=True))
+                for n in range(2)
+            ]
+            starts = [asyncio.create_task(one) for one in hung]
+            keeps = shell(f"({CLEARED} /bin/sleep {kept} &); sleep 60", run="keeps")
+            task = asyncio.create_task(client.run(keeps))
+            leaving = shell(f"{CLEARED} /bin/sleep {killed} & sleep 0.1")
+            results = await asyncio.gather(
+                *(client.run(leaving._replace(run=str(n))) for n in range(10))
+            )
+            seen = {r.status for r in results}, marked(killed), len(marked(kept))
+            client.cancel("keeps")
+            await task
+            assert {(await start).status for start in starts} == {"stuck"}
+            return *seen, marked(kept)
+
+    assert with_launcher(runs) == ({"exited"}, [], 2, [])  # kept: the shell, and what it left
 
 
 def test_more_hung_starts_than_threads_replace_the_launcher(tmp_path):

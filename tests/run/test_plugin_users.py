@@ -75,16 +75,18 @@ def test_a_user_of_a_plugin_that_does_not_exist_is_a_start_error_that_names_it(t
     assert (result.outcome, result.reason) == ("start_error", "no such user: no-such-user")
 
 
-def test_what_a_plugin_made_a_daemon_ends_with_its_host(tmp_path):
+@pytest.mark.parametrize("cleared", [False, True], ids=["marked", "environment cleared"])
+def test_what_a_plugin_made_a_daemon_ends_with_its_host(tmp_path, cleared):
     seconds = unique()
+    daemon = spec("daemon", seconds=seconds, cleared=cleared)
 
     async def run(runner):
-        assert (await runner.run(spec("daemon", seconds=seconds))).outcome == "ok"
+        assert (await runner.run(daemon)).outcome == "ok"
         await until(lambda: sleepers(seconds))
         runner.forget("daemon")
         assert (await runner.run(spec("exit"))).outcome == "failed"  # ends the host
         await until(lambda: not sleepers(seconds))
-        assert (await runner.run(spec("daemon", seconds=seconds))).outcome == "ok"
+        assert (await runner.run(daemon)).outcome == "ok"
         await until(lambda: sleepers(seconds))
 
     with_runner(tmp_path, run)
@@ -99,18 +101,19 @@ from test_plugin_users import SITE, Runner, spec
 async def main():
     runner = Runner({agent!r}, "/usr/bin:/bin", plugin_path=[SITE])
     await runner.start()
-    await runner.run(spec("daemon", seconds={seconds!r}))
+    await runner.run(spec("daemon", seconds={seconds!r}, cleared={cleared}))
     print("ran", flush=True)
     await asyncio.sleep(60)
 asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("launcher_too", [False, True])
-def test_what_a_plugin_made_a_daemon_does_not_survive_the_agent(tmp_path, launcher_too):
+@pytest.mark.parametrize(("launcher_too", "cleared"), [(False, True), (True, False), (True, True)])
+def test_what_a_plugin_made_a_daemon_does_not_survive_the_agent(tmp_path, launcher_too, cleared):
     """The launcher sees to it; where that was killed as well, the next start of the agent does."""
     seconds, agent = unique(), str(tmp_path / "agent")
-    source = AGENT.format(path=[str(Path(__file__).parent)], agent=agent, seconds=seconds)
+    path = [str(Path(__file__).parent)]
+    source = AGENT.format(path=path, agent=agent, seconds=seconds, cleared=cleared)
     with subprocess.Popen([sys.executable, "-c", source], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"ran\n"

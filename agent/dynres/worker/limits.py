@@ -17,7 +17,7 @@ from dynres.worker.spawn import spawn as spawn_plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 NOT_OF_ROOT = (
     "`processes: {}` cannot be held for a probe of root, whom the system does not count; "
@@ -100,9 +100,13 @@ def spawn(
     fds: Sequence[int],
     *,
     cwd: str | None,
+    created: Callable[[], None],
 ) -> int:
-    """As `spawn.spawn`, with `limits` in force before `path` executes. Raises OSError."""
-    hold = _Hold(limits)
+    """As `spawn.spawn`, with `limits` in force before `path` executes. Raises OSError.
+
+    `created` is called, by another thread, once the process is there.
+    """
+    hold = _Hold(limits, created)
     try:
         _thread.start_new_thread(hold.wait_and_apply, ())
     except RuntimeError:
@@ -146,7 +150,8 @@ def _make_fifo() -> str:
 class _Hold:
     """Holds one child between its creation and its execution, and sets its limits meanwhile."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, created: Callable[[], None]) -> None:
+        self._created = created
         self.arrived = _Fifo()
         self.ready = _Fifo()
         self.fault: OSError | None = None
@@ -158,6 +163,7 @@ class _Hold:
     def wait_and_apply(self) -> None:
         """In a thread of its own: wait for the child, set its limits, let it go on."""
         opened = [os.open(self.arrived.path, os.O_RDONLY | os.O_CLOEXEC)]
+        self._created()
         pid = self._held()
         try:
             if pid is None:

@@ -12,11 +12,12 @@ import os
 import select
 import time
 
-from dynres.worker.run_marks import mark_of, number_in
+from dynres.worker.proc import children, environ, owner, pids, variable
+from dynres.worker.run_marks import hosts_of, mark_of, number_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection
 
     from dynres.worker.running import Run
 
@@ -78,7 +79,7 @@ class Orphans:
         """
         if not self.reap():
             return
-        for pid in _children():
+        for pid in children():
             if pid not in self._known and pid not in mains:
                 self._meet(pid, going, ending, runs)
         for pid, orphan in self._known.items():
@@ -96,7 +97,7 @@ class Orphans:
 
     def kill_all(self) -> bool:
         """Kill every child of this process, whoever's, and reap; whether any is left."""
-        for pid in _children():
+        for pid in children():
             _try_kill(pid)
         while True:
             try:
@@ -106,17 +107,17 @@ class Orphans:
                 return False
 
     def _meet(self, pid: int, going: Collection[str], ending: str, runs: Collection[Run]) -> None:
-        environ = _environ(pid)
-        if _mark(environ, LAUNCHER_MARK) is not None:
+        environment = environ(pid)
+        if variable(environment, LAUNCHER_MARK) is not None:
             return  # a start between its creation and its execution: still our own image
-        owner = _mark(environ, RUN_MARK)
-        if owner is not None and owner in going:
+        run = variable(environment, RUN_MARK)
+        if run is not None and run in going:
             return  # looked at again when that run ends; it may be its main process just started
-        if owner is not None:
-            self._known[pid] = Orphan(owner, set())
+        if run is not None:
+            self._known[pid] = Orphan(run, set())
             return
         number = self._number(pid)
-        suspects = {*going} if number is None else {r.run for r in runs if r.can_have(number)}
+        suspects = {*going} if number is None else {r.run for r in runs if r.mark == number}
         # Of a run that has ended: killed at once, whatever else goes on.
         self._known[pid] = Orphan(None if suspects else ending, suspects)
 
@@ -168,22 +169,34 @@ def sweep(agent: str, session: str, patience: float) -> int:
     gone, or after `patience` s.
     """
     now, before = f"{agent}#{session}#", f"{agent}#"
+    numbers_now, numbers = hosts_of(agent, session), hosts_of(agent)
 
     def of_old(pid: int) -> bool:
-        environ = _environ(pid)
-        host = _mark(environ, PLUGIN_MARK)
+        environment, number = environ(pid), mark_of(pid)
+        host = variable(environment, PLUGIN_MARK)
         if host is not None and host.startswith(before):
             return not host.startswith(now)
-        return _may_kill(pid) and (_mark(environ, AGENT_MARK) == agent or _is_numbered(pid, agent))
+        if number is not None and number in numbers:
+            return number not in numbers_now
+        ours = variable(environment, AGENT_MARK) == agent
+        ours = ours or (number is not None and number_in(number, agent) is not None)
+        return ours and _may_kill(pid)
 
     return _sweep(of_old, patience)
 
 
 def sweep_plugins(mark: str, patience: float) -> int:
-    """Kill every process whose plugin host's mark begins with `mark`; how many there were."""
+    """Kill what has the mark of a plugin host, or (ending in `#`) of any of a session.
+
+    How many there were.
+    """
+    numbers = hosts_of(*mark.rsplit("#", 2))
 
     def left(pid: int) -> bool:
-        return (_mark(_environ(pid), PLUGIN_MARK) or "").startswith(mark)
+        host = variable(environ(pid), PLUGIN_MARK) or ""
+        named = host.startswith(mark) if mark.endswith("#") else host == mark
+        number = mark_of(pid)
+        return named or (number is not None and number in numbers)
 
     return _sweep(left, patience)
 
@@ -203,7 +216,7 @@ def _kill_wanted(wanted: Callable[[int], bool]) -> list[int]:
     """Kill every process of which `wanted` says so; their pidfds."""
     ours = os.getpid()
     killed = []
-    for pid in _pids():
+    for pid in pids():
         if pid == ours or not wanted(pid):
             continue
         try:
@@ -218,13 +231,7 @@ def _kill_wanted(wanted: Callable[[int], bool]) -> list[int]:
 
 
 def _may_kill(pid: int) -> bool:
-    return _owner(pid) == os.geteuid()
-
-
-def _is_numbered(pid: int, agent: str) -> bool:
-    """Whether a process has the second mark of this agent."""
-    mark = mark_of(pid)
-    return mark is not None and number_in(mark, agent) is not None
+    return owner(pid) == os.geteuid()
 
 
 def _kill_held(pidfd: int) -> None:
@@ -239,46 +246,3 @@ def _await_all(pidfds: list[int], end: float) -> None:
         poll.register(pidfd, select.POLLIN)
         poll.poll(max(0.0, end - time.monotonic()) * 1000)
         os.close(pidfd)
-
-
-def _pids() -> list[int]:
-    return [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208
-
-
-def _children() -> Iterator[int]:
-    """Our own children, by their parent in /proc/PID/stat."""
-    ours = b"%d" % os.getpid()
-    for pid in _pids():
-        try:
-            with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
-                stat = file.read(512)
-        except OSError:
-            continue
-        # pid (name) state ppid …; the name may hold anything, blanks and parentheses too
-        if stat[stat.rfind(b")") + 2 :].split(b" ", 2)[1:2] == [ours]:
-            yield pid
-
-
-def _owner(pid: int) -> int | None:
-    try:
-        return os.stat(f"/proc/{pid}").st_uid  # noqa: PTH116
-    except OSError:
-        return None
-
-
-def _environ(pid: int) -> bytes:
-    """The environment a process started with; empty when it cannot be read."""
-    try:
-        with open(f"/proc/{pid}/environ", "rb") as file:
-            return b"\0" + file.read()
-    except OSError:
-        return b""
-
-
-def _mark(environ: bytes, name: bytes) -> str | None:
-    start = environ.find(b"\0" + name)
-    if start < 0:
-        return None
-    start += 1 + len(name)
-    end = environ.find(b"\0", start)
-    return os.fsdecode(environ[start : end if end >= 0 else None])

@@ -18,6 +18,7 @@ import sys
 
 from dynres.worker import frames, plugin_find
 from dynres.worker.plugin_run import RunOutput, RunThread, items, read_file
+from dynres.worker.run_marks import mark_host
 
 TYPE_CHECKING = False  # what is imported here, and why, is said in `plugin_run`
 if TYPE_CHECKING:
@@ -162,6 +163,8 @@ def main() -> None:
     link, user, parent = int(sys.argv[1]), sys.argv[2], os.getppid()
     sys.path.extend(sys.argv[3:])
     _harden(link)
+    if "DYNRES_PLUGIN_HOST" in os.environ:
+        mark_host(os.environ["DYNRES_PLUGIN_HOST"])
     fault = _fault_of_user(user) if user != "-" else None
     if fault is not None:
         send_all(link, frames.encode(("fault", fault)))

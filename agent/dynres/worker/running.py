@@ -77,9 +77,7 @@ class Run(Request):
         self.came_back = False
         """Its starter has come back."""
         self.mark = 0
-        """The number that its process is to be marked with (`run_marks`); 0 before its creation."""
-        self.marks: tuple[int, int] | None = None
-        """The numbers that what it started can have: its own, and the one it had at first."""
+        """The number that its process is marked with (`run_marks`); 0 before its creation."""
         self.reported = False
         """The agent has been told; what remains is to clear up."""
         self.blocks = False
@@ -111,12 +109,6 @@ class Run(Request):
     def young(self) -> bool:
         """Whether it began just now: its pipes are not looked at yet."""
         return self.watcher is None and self.phase <= RUNNING and not (self.reported or self.stream)
-
-    def can_have(self, number: int) -> bool:
-        """Whether a process with this mark can be of this run."""
-        if self.marks is None:
-            return 0 < self.mark <= number
-        return number in self.marks
 
     def read(self, fd: int) -> int:
         """Take once what is in a pipe: how much; 0 at its end, or when nothing is there."""

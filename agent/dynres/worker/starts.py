@@ -205,7 +205,6 @@ class Starts:
             os.set_blocking(out, False)
             os.set_blocking(err, False)
             pid = self._retry_busy(run, path, [stdin, to_out, to_err])
-            self._marks.after(run, pid)
             pidfd = os.pidfd_open(pid)
         except OSError:
             for end in ends:
@@ -219,18 +218,22 @@ class Starts:
 
     def _retry_busy(self, run: Run, path: str, fds: list[int]) -> int:
         env = {**run.env, "DYNRES_AGENT": self._agent, "DYNRES_RUN": run.run}
-        self._marks.before(run)
         cwd = None if run.cwd == "/" else run.cwd
         wanted = limits.Limits(run.nice, run.memory, run.cpu, run.processes)
         for attempt in range(BUSY_TRIES):
+            turn = self._marks.enter(run)
             try:
                 if wanted:
-                    return limits.spawn(wanted, path, run.argv, env, fds, cwd=cwd)
+                    return limits.spawn(
+                        wanted, path, run.argv, env, fds, cwd=cwd, created=turn.leave
+                    )
                 return spawn(path, run.argv, env, fds, cwd=cwd)
             except OSError as error:
                 if error.errno != errno.ETXTBSY or attempt == BUSY_TRIES - 1 or run.reported:
                     raise
-                time.sleep(BUSY_PAUSE)
+            finally:
+                turn.leave()
+            time.sleep(BUSY_PAUSE)
         raise AssertionError  # the last attempt returns or raises
 
 

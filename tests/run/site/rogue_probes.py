@@ -41,9 +41,11 @@ class Daemon:
 
     def __init__(self, options: dict) -> None:
         self.seconds = options["seconds"]
+        self.cleared = options.get("cleared", False)
 
     def read(self):
-        script = f"setsid sleep {self.seconds} & exit 0"
+        clear = "env -i" * self.cleared
+        script = f"{clear} setsid sleep {self.seconds} & exit 0"
         subprocess.run(["/bin/sh", "-c", script], check=True)
         return {"count": os.getuid()}
 
