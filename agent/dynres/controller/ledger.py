@@ -100,7 +100,12 @@ class SqliteLedger:
         self._thread: threading.Thread | None = None
 
     def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=5)
+        # The log's index is in memory of ours, not in a mapped file: that one would end the process
+        # with SIGBUS on a file system that takes no writes any more.
+        address = f"file:{_quoted(self.path)}?vfs=unix-excl"
+        db = sqlite3.connect(
+            address, uri=True, isolation_level=None, check_same_thread=False, timeout=5
+        )
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = FULL")
         db.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
@@ -308,7 +313,7 @@ class SqliteLedger:
         where = "".join(" AND instr(changes, ?)" for _ in needles)
         select = f"SELECT at, changes FROM journal WHERE seq >= ?{where} ORDER BY seq DESC"
         try:
-            address = f"file:{_quoted(self.path)}?mode=ro"
+            address = f"file:{_quoted(self.path)}?mode=ro&vfs=unix-excl"
             with contextlib.closing(sqlite3.connect(address, uri=True, timeout=5)) as db:
                 first = 0 if ask.since is None else self._first_since(ask.since, db)
                 for at, text in db.execute(select, (first, *needles)):
