@@ -6,17 +6,18 @@ loop's thread (`on_loop`), so that the tables need no locks.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, NamedTuple, TypeVar
-from wsgiref.types import WSGIApplication
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, make_wsgi_app
-from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily
-from prometheus_client.metrics_core import Metric
+# Its parts, never the package: the agent does without that (worker/lean.py).
+from prometheus_client.metrics import Counter, Gauge, Histogram
+from prometheus_client.metrics_core import GaugeMetricFamily, InfoMetricFamily, Metric
+from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.process_collector import ProcessCollector
-from prometheus_client.registry import Collector
+from prometheus_client.registry import Collector, CollectorRegistry
 
-from dynres import __version__
+from dynres import __version__, exposition
+from dynres.exposition import Body, Metrics
 from dynres.value import Value
 
 DURATIONS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -137,8 +138,8 @@ class AgentMetrics:
         """Probe -> outcome -> its series."""
         self._spans: dict[str, Histogram] = {}
 
-    def app(self) -> WSGIApplication:
-        """The metrics page as a WSGI application."""
+    def app(self) -> Metrics:
+        """The metrics page."""
         return _app(self.registry)
 
     def ran(self, probe: str, outcome: str, duration: float) -> None:
@@ -247,8 +248,8 @@ class ControllerMetrics:
         )
         self._reloads = _reload_counter(self.registry)
 
-    def app(self) -> WSGIApplication:
-        """The metrics page as a WSGI application."""
+    def app(self) -> Metrics:
+        """The metrics page."""
         return _app(self.registry)
 
     def leased(self, verb: str, answer: str) -> None:
@@ -274,9 +275,19 @@ class ControllerMetrics:
         self._reloads.labels(result).inc()
 
 
-def _app(registry: CollectorRegistry) -> WSGIApplication:
-    app: WSGIApplication = make_wsgi_app(registry)
-    return app
+def _app(registry: CollectorRegistry) -> Metrics:
+    def of(names: list[str]) -> Collector:
+        restricted: Collector = registry.restricted_registry(names) if names else registry
+        return restricted
+
+    def openmetrics(names: list[str]) -> tuple[bytes, str]:
+        write: Callable[[Collector], bytes] = generate_latest
+        return write(of(names)), CONTENT_TYPE_LATEST
+
+    def page(query: str, headers: Mapping[str, str]) -> Body:
+        return exposition.answer(query, headers, lambda names: of(names).collect(), openmetrics)
+
+    return page
 
 
 def _common(registry: CollectorRegistry) -> None:

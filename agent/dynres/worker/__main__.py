@@ -10,8 +10,10 @@ def main() -> int:
     """Read the command line, begin to read the files, and serve; returns the exit code."""
     import sys
 
+    from dynres.worker import lean
     from dynres.worker.options import parse
 
+    lean.keep_out()
     options = parse(sys.argv[1:])
     from dynres.worker.files import Reader
 

@@ -1,6 +1,6 @@
 """Who this agent is beside its host's name: the machine, its boot, and this start of the agent."""
 
-import secrets
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ class Identity(NamedTuple):
         return Identity(
             machine_id=_first_line("/etc/machine-id"),
             boot_id=_first_line("/proc/sys/kernel/random/boot_id"),
-            session=secrets.token_hex(8),
+            session=os.urandom(8).hex(),
         )
 
 

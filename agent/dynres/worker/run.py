@@ -5,7 +5,6 @@ import contextlib
 import itertools
 import logging
 import os
-import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
@@ -57,7 +56,7 @@ class Runner:
         plugin_path: Sequence[str] = (),
         joins: Callable[[int], None] | None = None,
     ) -> None:
-        session = secrets.token_hex(4)
+        session = os.urandom(4).hex()
         self._launcher = LauncherClient(agent, session, joins)
         mark = f"{agent}#{session}#"
         self._hosts = PluginHosts(
