@@ -41,6 +41,9 @@ TARGETS = {"single": 0.7, "groups": 0.35}
 
 
 class Facts:
+    def __init__(self) -> None:
+        self.disputes: dict[str, set[str]] = {}
+
     def reading(self, instance: Instance, now: float) -> Reading | None:
         return None
 

@@ -57,6 +57,7 @@ class World:
         self.readings: dict[tuple[str, str], Reading] = {}
         self.shut: set[str] = set()
         self.boots: dict[str, str] = {}
+        self.disputes: dict[str, set[str]] = {}
         self.state = LedgerState()
         self.epoch = 1
         self.granted: list[Proposal] = []

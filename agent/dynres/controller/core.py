@@ -238,6 +238,7 @@ class Core:
 
     def _forget(self, effect: Forgotten) -> list[Output]:
         host = effect.host
+        self.facts.compared(host, ())
         self.table.remove_host(host)
         self.distribution = distribute(self.configuration, self.registry.hosts())
         self.shared.configure(self.distribution, self.resources)
@@ -312,11 +313,12 @@ class Core:
     def _compare(self, session: Session) -> None:
         """Find out which definitions differ, and take those values out of use on that host."""
         session.differs = self._differences(session.definitions)
+        clashes = [name for name, how in session.differs.items() if how == DIFFERS]
+        self.facts.compared(session.host, clashes)
         row = self.table.rows.get(session.host)
         if row is None:
             return
-        clash = [self.table.index[n] for n, how in session.differs.items() if how == DIFFERS]
-        self.table.dispute(row, clash)
+        self.table.dispute(row, [self.table.index[name] for name in clashes])
         for name in self.distribution.measured_by(session.host):
             if session.differs.get(name) == UNDECLARED:
                 self.table.withdraw(self.table.index[name], row, UNDECLARED)

@@ -1,6 +1,6 @@
 """What the pools ask of the tables: readings, closed hosts and boot ids, from one place."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from dynres.config.model import Resource
@@ -9,7 +9,7 @@ from dynres.controller.operators import Operators
 from dynres.controller.overriding import OverriddenResvals
 from dynres.controller.pool import Reading
 from dynres.controller.registry import Registry
-from dynres.controller.resvals import DIFFERS, FRESH, NEVER, STALE
+from dynres.controller.resvals import FRESH, NEVER, STALE
 from dynres.controller.shared import SharedTable
 from dynres.value import Value
 from dynres.wire.views import ValueState
@@ -24,6 +24,8 @@ class TableFacts:
     def __init__(self, registry: Registry, operators: Operators) -> None:
         self._registry = registry
         self._operators = operators
+        self.disputes: dict[str, frozenset[str]] = {}
+        """See Facts."""
 
     def install(
         self, resources: Mapping[str, Resource], table: OverriddenResvals, shared: SharedTable
@@ -32,6 +34,14 @@ class TableFacts:
         self._resources = resources
         self._table = table
         self._shared = shared
+
+    def compared(self, host: str, differing: Iterable[str]) -> None:
+        """A host's files define these resources otherwise; replaces what was known of it."""
+        names = frozenset(differing)
+        if names:
+            self.disputes[host] = names
+        else:
+            self.disputes.pop(host, None)
 
     def reading(self, instance: Instance, now: float) -> Reading | None:
         """See Facts."""
@@ -79,8 +89,7 @@ class TableFacts:
         return self._table.measured(self._table.index[instance.resource], row)
 
     def _differs(self, resource: str, host: str) -> bool:
-        session = self._registry.session(host)
-        return session is not None and session.differs.get(resource) == DIFFERS
+        return resource in self.disputes.get(host, ())
 
     def closed(self, host: str) -> bool:
         """See Facts."""

@@ -1,5 +1,6 @@
 """Judges whether a plan fits now, and names everything that stands against it."""
 
+from collections.abc import Collection, Mapping
 from decimal import Decimal
 from typing import Final, NamedTuple, Protocol
 
@@ -28,6 +29,11 @@ class Facts(Protocol):
         """The boot id that the host's agent has named, if any."""
         ...
 
+    @property
+    def disputes(self) -> Mapping[str, Collection[str]]:
+        """Host -> resources that its own files define otherwise; only hosts that have some."""
+        ...
+
 
 class Judgement(NamedTuple):
     """What stands against a plan; nothing: it fits."""
@@ -47,6 +53,7 @@ def judge(plan: Plan, facts: Facts, now: float, rank: float = LAST) -> Judgement
         return FITS
     never, wait, short_of = list(plan.absent), list[Shortage](), list[Pool]()
     closed = {c.pool for c in plan.charges if any(map(facts.closed, (c.host, *c.others)))}
+    clashes = _clashes(plan, facts.disputes) if facts.disputes else {}
     for pool, amount in plan.totals.items():
         if pool.instance is None:  # a lease that outlived its instance, to be resumed
             wait.append(Shortage(*pool.key, amount, NOTHING, NOTHING, "unavailable"))
@@ -62,10 +69,23 @@ def judge(plan: Plan, facts: Facts, now: float, rank: float = LAST) -> Judgement
         reasons = [reason] if reason is not None else []
         if pool in closed:
             reasons.append("closed")
+        if pool in clashes and not (reading is not None and reading.overridden):
+            reasons.append(f"unavailable: definition differs on {clashes[pool]}")
         for why in reasons:
             lack = Shortage(*pool.key, amount, numbers.free, numbers.capacity, why)
             (never if why == "capacity" else wait).append(lack)
     return Judgement(tuple(never), tuple(wait), tuple(short_of))
+
+
+def _clashes(plan: Plan, disputes: Mapping[str, Collection[str]]) -> dict[Pool, str]:
+    """The shared pools of which a host's files say something else, and such a host of each."""
+    return {
+        charge.pool: host
+        for charge in plan.charges
+        if charge.pool.instance is not None and charge.pool.instance.host is None
+        for host in (charge.host, *charge.others)
+        if charge.pool.key[0] in disputes.get(host, ())
+    }
 
 
 def _all_fit(plan: Plan, facts: Facts, now: float, rank: float) -> bool:
@@ -73,6 +93,8 @@ def _all_fit(plan: Plan, facts: Facts, now: float, rank: float) -> bool:
     for host in plan.hosts:
         if facts.closed(host):
             return False
+    if facts.disputes and _clashes(plan, facts.disputes):
+        return False
     for pool, amount in plan.totals.items():  # noqa: SIM110
         if not _fits(pool, amount, facts, now, rank):
             return False
