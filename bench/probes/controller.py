@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from dynres.wire.codec import encode, from_agent
+from dynres.wire.codec import choose_version, encode, from_agent
 from dynres.wire.link import Listener
 from dynres.wire.messages import Beat, Hello, Report, Stamp, Welcome
 
@@ -19,7 +19,7 @@ async def serve(file: Path) -> None:
         message = from_agent(body)
         if isinstance(message, Hello):
             welcome = Welcome(
-                version=1,
+                version=choose_version(message) or 0,
                 software="bench",
                 host=message.host,
                 heartbeat=5,
@@ -31,7 +31,7 @@ async def serve(file: Path) -> None:
             listener.send(peer, encode(Stamp(stamp=time.clock_gettime(time.CLOCK_BOOTTIME))))
         elif isinstance(message, Report):
             first = first or time.monotonic()
-            reported += len(message.values)
+            reported += len(message.values) + sum(len(n.values) for n in message.numbers)
             seconds = max(0.001, time.monotonic() - first)
             count.seek(0)
             count.write(f"{reported} {seconds:.3f}\n")

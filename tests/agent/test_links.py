@@ -7,7 +7,7 @@ from agent_loop import changed, configuration, in_loop, resource, running
 from controller_stub import StubController
 
 from dynres.config.model import Location
-from dynres.wire.messages import Alive, Assign, Bye, Problem, Refusal, SendAll
+from dynres.wire.messages import OLDEST, VERSION, Alive, Assign, Bye, Problem, Refusal, SendAll
 from dynres.worker import controllers
 from dynres.worker.status import health
 
@@ -19,7 +19,7 @@ async def test_the_agent_says_hello_and_answers_the_welcome_with_a_full_report(s
     async with running(configuration(A, B), stub.endpoint) as (agent, _):
         await stub.until(lambda: stub.values == {"a": 1.0, "b": 1.0})
         hello = stub.hellos[0]
-        assert (hello.host, hello.oldest, hello.newest) == ("h1", 1, 1)
+        assert (hello.host, hello.oldest, hello.newest) == ("h1", OLDEST, VERSION)
         assert hello.definitions.keys() == {"a", "b"}
         assert (hello.machine_id, hello.boot_id, hello.session) == ("machine", "boot", "session")
         assert stub.reports[0].full

@@ -4,7 +4,7 @@ import pytest
 from handmade import hello, sent
 
 from dynres.controller.registry import Accepted, Forgotten, Registry
-from dynres.wire.messages import Alive, Refusal, SendAll, Stamp
+from dynres.wire.messages import OLDEST, VERSION, Alive, Refusal, SendAll, Stamp
 
 DAY = 86400.0
 
@@ -81,17 +81,18 @@ def test_a_short_name_of_two_hosts_is_refused_naming_both() -> None:
     assert "h1.b" in reason
 
 
-@pytest.mark.parametrize(("oldest", "newest"), [(2, 3), (0, 0)])
+@pytest.mark.parametrize(("oldest", "newest"), [(VERSION + 1, VERSION + 2), (0, 0)])
 def test_an_agent_without_a_common_version_is_refused(oldest: int, newest: int) -> None:
     message = hello("host1", oldest=oldest, newest=newest)
     assert refusal(registry().hello(b"a", "", message, 0.0)).code == "version"
 
 
-def test_an_agent_one_version_ahead_is_welcome() -> None:
-    effects = registry().hello(b"a", "", hello("host1", newest=2), 0.0)
+@pytest.mark.parametrize("newest", [OLDEST, VERSION, VERSION + 1])
+def test_the_version_is_the_newest_that_both_speak(newest: int) -> None:
+    effects = registry().hello(b"a", "", hello("host1", newest=newest), 0.0)
     (effect,) = effects
     assert isinstance(effect, Accepted)
-    assert effect.session.version == 1
+    assert effect.session.version == min(newest, VERSION)
 
 
 def test_the_boot_id_is_kept() -> None:

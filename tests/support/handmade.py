@@ -10,7 +10,7 @@ from dynres.config.model import Configuration
 from dynres.controller.core import Core, Output
 from dynres.controller.registry import Send
 from dynres.value import Value
-from dynres.wire.messages import Beat, Bye, Echo, Hello, Measured, Report, Run
+from dynres.wire.messages import OLDEST, VERSION, Beat, Bye, Echo, Hello, Measured, Report, Run
 
 T = TypeVar("T")
 
@@ -31,8 +31,8 @@ def definitions(configuration: Configuration) -> dict[str, str]:
 def hello(host: str, session: str = "s1", **keys: Any) -> Hello:
     """A hello of this version."""
     fields: dict[str, Any] = {
-        "oldest": 1,
-        "newest": 1,
+        "oldest": OLDEST,
+        "newest": VERSION,
         "software": "0.1.0",
         "host": host,
         "machine_id": f"machine of {host}",

@@ -1,8 +1,10 @@
 """What a report changes: each value is judged alone, the good ones are taken."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import isfinite
 from typing import Final, Literal, NamedTuple
+
+import numpy as np
 
 from dynres.config.model import Resource
 from dynres.controller.amounts import amount_fault
@@ -10,7 +12,7 @@ from dynres.controller.resvals import ABSENT, Origin, Resvals
 from dynres.controller.session import Session, measured_at
 from dynres.controller.shared import SharedTable
 from dynres.value import Value, read_string
-from dynres.wire.messages import Measured, Report, Run
+from dynres.wire.messages import Measured, MeasuredNumbers, Report, Run
 from dynres.wire.targets import target
 from dynres.wire.views import SourceKind
 
@@ -34,11 +36,14 @@ class Intake:
         self._resources = resources
         self._table = table
         self._shared = shared
+        fitting = (_plain(resources[column.name]) for column in table.columns)
+        self._plain = np.array([*fitting, False], dtype=np.bool_)
+        """By column, whether any finite number is a value of it; at -1 what is no column."""
         self._probes = {probe for resource in resources.values() for probe in _probes(resource)}
 
     def report(self, session: Session, report: Report, now: float) -> Outcome:
         """Take a report of a registered session."""
-        if _times_fault(report):
+        if _times_fault(report) or not all(map(_paired, report.numbers)):
             return Outcome("malformed", {})
         number = session.take(report)
         if number == "late":
@@ -53,11 +58,13 @@ class Intake:
             self.new_session(host)
         elif number == "taken":
             named = {target(value.resource, value.instance): "" for value in report.values}
+            named.update((name, "") for given in report.numbers for name in given.resources)
             for run in report.runs:
                 self._run(host, row, run, at(run.age), named)
         last = {run.probe: run for run in report.runs}
         refused: dict[str, str] = {}
-        for value in report.values:
+        odd = [each for given in report.numbers for each in self._take(session, row, given, at)]
+        for value in (*report.values, *odd):
             why = self._value(session, row, value, at(value.age), last.get(value.probe))
             if why is not None:
                 refused[target(value.resource, value.instance)] = why
@@ -74,6 +81,37 @@ class Intake:
         if row is not None:
             self._table.new_session(row)
         self._shared.new_session(host)
+
+    def _take(
+        self,
+        session: Session,
+        row: int | None,
+        given: MeasuredNumbers,
+        at: Callable[[float], float],
+    ) -> list[Measured]:
+        """Take numbers that lie side by side; those that are to be judged one by one."""
+        index = self._table.index
+        columns = np.array([index.get(name, -1) for name in given.resources], dtype=np.intp)
+        numbers = np.array(given.values, dtype=np.float64) + 0.0  # -0 is 0
+        differing = [index.get(name, -1) for name in session.differs]
+        fine = self._plain[columns] & np.isfinite(numbers) & ~np.isin(columns, differing)
+        if row is None:
+            fine[:] = False
+        else:
+            fine &= self._table.mapped(columns, row)
+            origin, measured = Origin("probe", given.probe), at(given.age)
+            self._table.put_numbers(
+                columns[fine], row, numbers[fine], origin=origin, measured=measured
+            )
+        return [
+            Measured(
+                resource=given.resources[place],
+                probe=given.probe,
+                age=given.age,
+                value=given.values[place],
+            )
+            for place in np.flatnonzero(~fine).tolist()
+        ]
 
     def _run(
         self, host: str, row: int | None, run: Run, measured: float, named: dict[str, str]
@@ -148,6 +186,12 @@ class Intake:
         return judged.fault
 
 
+def _plain(resource: Resource) -> bool:
+    """Whether it takes any finite number that a host has measured for itself."""
+    numeric = resource.type == "numeric" and not resource.leasable
+    return resource.dynamic and numeric and not resource.shared
+
+
 def _probes(resource: Resource) -> Iterator[str]:
     """The probes that measure it, here or there."""
     if resource.probe is not None:
@@ -196,11 +240,18 @@ def _failed(run: Run) -> bool:
     return run.outcome not in NO_FAILURE
 
 
+def _paired(given: MeasuredNumbers) -> bool:
+    """Whether it has a value for each resource."""
+    return len(given.resources) == len(given.values)
+
+
 def _times_fault(report: Report) -> bool:
     """Whether a time in it is no number: then no age in it can be trusted."""
     echo = () if report.echo is None else (report.echo.stamp, report.echo.since)
     runs = (run.age for run in report.runs)
-    return not all(map(isfinite, (*echo, *runs, *(value.age for value in report.values))))
+    values = (value.age for value in report.values)
+    numbers = (numbers.age for numbers in report.numbers)
+    return not all(map(isfinite, (*echo, *runs, *values, *numbers)))
 
 
 def value_fault(resource: Resource, value: Value | None) -> str | None:

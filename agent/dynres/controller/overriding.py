@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from dynres.controller.resvals import ABSENT, ALWAYS, Cell, Column, Origin, Resvals, Rows
 from dynres.value import Value
 
@@ -118,6 +121,19 @@ class OverriddenResvals(Resvals):
             return put(column, rows, value, origin=origin, measured=measured, reason=reason)
         with self._bare([rows] if isinstance(rows, int) else rows.tolist()):
             return put(column, rows, value, origin=origin, measured=measured, reason=reason)
+
+    def put_numbers(
+        self,
+        columns: npt.NDArray[np.intp],
+        row: int,
+        numbers: npt.NDArray[np.float64],
+        *,
+        origin: Origin,
+        measured: float,
+    ) -> None:
+        """See Resvals."""
+        with self._bare([row]):
+            super().put_numbers(columns, row, numbers, origin=origin, measured=measured)
 
     def withdraw(self, column: int, row: int, reason: str) -> None:
         """See Resvals."""

@@ -10,15 +10,18 @@ so a static value is never older than any ttl, and nothing downstream needs to k
 
 from collections.abc import Iterable, Mapping, Sequence
 from math import isnan
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from dynres.controller.cells import ABSENT, FRESH, STALE, UNAVAILABLE, Cell, Column, Origin
 from dynres.controller.interned import Interned
 from dynres.controller.journal import Journal
-from dynres.value import Value, ValueType
+from dynres.value import Value
 from dynres.wire.views import SourceKind
+
+__all__ = ["ABSENT", "FRESH", "STALE", "UNAVAILABLE", "Cell", "Column", "Origin", "Resvals"]
 
 Rows = int | npt.NDArray[np.intp]
 Several = slice | npt.NDArray[np.intp]
@@ -27,40 +30,8 @@ EVERY: Final = slice(None)
 ALWAYS: Final = np.inf
 NEVER: Final = -np.inf
 
-ABSENT: Final = 0
-FRESH: Final = 1
-STALE: Final = 2
-UNAVAILABLE: Final = 3
-
 DIFFERS: Final = "definition differs"
 NO_REPORT: Final = "no report yet"
-
-
-class Origin(NamedTuple):
-    """Where a value comes from."""
-
-    kind: SourceKind
-    probe: str | None = None
-    place: str | None = None
-
-
-class Column(NamedTuple):
-    """A resource as the table sees it; `ttl` in seconds, `inf` for a static one."""
-
-    name: str
-    type: ValueType
-    ttl: float
-
-
-class Cell(NamedTuple):
-    """One cell as it is at an instant; `value` is None in every state but FRESH."""
-
-    state: int
-    value: Value | None
-    last: Value | None
-    reason: str | None
-    measured: float
-    origin: Origin
 
 
 class Resvals:
@@ -173,6 +144,35 @@ class Resvals:
         if self._texts.crowded or self._reasons.crowded or self._origins.crowded:
             self._sweep()
         return True
+
+    def put_numbers(
+        self,
+        columns: npt.NDArray[np.intp],
+        row: int,
+        numbers: npt.NDArray[np.float64],
+        *,
+        origin: Origin,
+        measured: float,
+    ) -> None:
+        """What one run has measured of many numeric resources, each newer than what is known."""
+        if self.journal is not None and columns.size:
+            self.journal.rows.add(row)
+            same = (self._state[columns, row] == FRESH) & (self._value[columns, row] == numbers)
+            for column in columns[~same].tolist():
+                self.journal.cell(column, row)
+        self._value[columns, row] = numbers
+        self._state[columns, row] = FRESH
+        self._reason[columns, row] = -1
+        self._measured[columns, row] = np.maximum(self._measured[columns, row], measured)
+        self._origin[columns, row] = self._origins.code(origin)
+        self._current[columns, row] = True
+        if self._origins.crowded:
+            self._sweep()
+
+    def mapped(self, columns: npt.NDArray[np.intp], row: int) -> npt.NDArray[np.bool_]:
+        """Which of these resources that host has at all."""
+        there: npt.NDArray[np.bool_] = self._state[columns, row] != ABSENT
+        return there
 
     def _note(
         self, column: int, rows: Rows, state: int, matrix: npt.NDArray[Any], number: float

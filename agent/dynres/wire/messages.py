@@ -10,9 +10,11 @@ import msgspec
 
 from dynres.value import Value
 
-VERSION = 1
+VERSION = 2
 """The newest protocol version that this code speaks; OLDEST the oldest."""
 OLDEST = 1
+SIDE_BY_SIDE = 2
+"""From this version on a report may hold `numbers`."""
 
 Age = Annotated[float, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -85,6 +87,19 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether `on_failure` gave it."""
 
 
+class MeasuredNumbers(msgspec.Struct, frozen=True, kw_only=True):
+    """Many numbers that one run gave, side by side: new or changed ones, each of its resource.
+
+    The same as one `Measured` each, without instance, reason and fallback.
+    """
+
+    probe: str
+    age: Age
+    resources: tuple[str, ...]
+    values: list[float]
+    """As many as `resources`."""
+
+
 class Report(Message, frozen=True, kw_only=True, tag="report"):
     """What was measured since the last report; `full`: everything that the agent knows."""
 
@@ -92,6 +107,8 @@ class Report(Message, frozen=True, kw_only=True, tag="report"):
     full: bool = False
     runs: tuple[Run, ...] = ()
     values: tuple[Measured, ...] = ()
+    numbers: tuple[MeasuredNumbers, ...] = ()
+    """Since version 2."""
     echo: Echo | None = None
 
 

@@ -209,20 +209,22 @@ class Agent:
     def _take_of_stream(self, result: RunResult, spec: RunSpec, about: Collection[str]) -> None:
         """A batch of records, or the end of a stream; `about`: which resources it tells of."""
         if self.plan.specs.get(result.probe) is not None:
-            self._take(result, about, clock())
+            self._take(result, about, clock(), settled=True)
             self.changed.set()
 
-    def _take(self, result: RunResult, asked: Collection[str], now: float) -> None:
+    def _take(
+        self, result: RunResult, asked: Collection[str], now: float, *, settled: bool = False
+    ) -> None:
         self.metrics.ran(result.probe, result.outcome, result.duration)
         line = self._failures.line(result, now)
         if line is not None:
             log.log(logging.WARNING if result.failure else logging.INFO, "%s", line)
-        self._pass_on(self.latest.apply(result, asked))
+        self._pass_on(self.latest.apply(result, asked), settled=settled)
 
-    def _pass_on(self, ended: Ended | None) -> None:
+    def _pass_on(self, ended: Ended | None, *, settled: bool = False) -> None:
         if ended is not None:
             for link in self.links.values():
-                link.ended(ended)
+                link.ended(ended, settled=settled)
 
     def all_have_run(self, without: Collection[str]) -> bool:
         """Whether every probe, `without` these, has run at least once."""

@@ -14,6 +14,7 @@ import msgspec
 from dynres.wire.codec import WireError, encode, from_controller
 from dynres.wire.link import Dealer
 from dynres.wire.messages import (
+    SIDE_BY_SIDE,
     Alive,
     Assign,
     Beat,
@@ -87,6 +88,8 @@ class ControllerLink:
         self._loop = asyncio.get_running_loop()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._heard = clock()
+        self._flushed = float("-inf")
+        """When a report left last, by the loop's clock."""
         self._dealer = Dealer(endpoint, self._on_message, self._on_connection)
         self._later("reach", ANSWER_TIME, self._unreached)
 
@@ -104,10 +107,15 @@ class ControllerLink:
         sent = self._dealer.send(encode(self._hub.hello()))
         self._later("greet", ANSWER_TIME if sent else RETRY, self.greet)
 
-    def ended(self, ended: Ended) -> None:
-        """A run ended: it is reported with those that end right after it."""
+    def ended(self, ended: Ended, *, settled: bool = False) -> None:
+        """A run ended: it is reported with those that end right after it.
+
+        `settled`: what belongs together is together, so it is reported now, unless that was done
+        just before.
+        """
         self._reporter.ended(ended)
-        self.flush_soon()
+        since = self._loop.time() - self._flushed
+        self.flush_soon(max(0.0, COALESCE - since) if settled else COALESCE)
 
     def flush_soon(self, delay: float = COALESCE) -> None:
         """Report within `delay` seconds, if there is something to say."""
@@ -178,6 +186,7 @@ class ControllerLink:
             log.info("%s: registered as %s", self.endpoint, welcome.host)
         self.welcome, self.refusal, self.problems = welcome, None, {}
         self._reporter.stamped(welcome.stamp, self._heard)
+        self._reporter.in_blocks = welcome.version >= SIDE_BY_SIDE
         self._reporter.send_all()
         self._become("registered")
         self._assigned(welcome.measure, welcome.differs)
@@ -227,6 +236,7 @@ class ControllerLink:
         if report is None:
             return
         if self._send(report):
+            self._flushed = self._loop.time()
             self._reporter.taken()
             self._hub.reported(self)
         else:

@@ -13,7 +13,9 @@ from typing import Final, Literal, NamedTuple
 from dynres.config.model import Resource
 from dynres.value import Value, ValueType, format_duration
 from dynres.wire.targets import resource_of
+from dynres.worker.numbers import Names, Numbers
 from dynres.worker.outcome import Outcome, RunResult
+from dynres.worker.readings import Block, Reading, Readings
 
 NOT_HERE: Final = "not here: the probe does not apply to this host"
 SAID_SO: Final = "the probe says that it is unavailable"
@@ -44,18 +46,6 @@ class Rule(NamedTuple):
             on_failure=resource.on_failure,
             fallback=resource.fallback,
         )
-
-
-class Reading(NamedTuple):
-    """What one resource is worth, and since when; `value` None: unavailable, for `reason`."""
-
-    probe: str
-    value: Value | None
-    measured: float
-    """The instant when the run that gave it started."""
-    reason: str | None = None
-    fallback: bool = False
-    """Whether `on_failure` gave it."""
 
 
 class Ended(NamedTuple):
@@ -103,23 +93,27 @@ class Latest:
         self.generation = 0
         """Counts how often the rules were defined."""
         self._rules: dict[str, Rule] = {}
-        self._readings: dict[str, Reading] = {}
+        self.table = Readings()
+        """What each target is worth."""
         self._probes: dict[str, ProbeState] = {}
         self._names: dict[str, list[str]] = {}
         self._targets: dict[str, list[tuple[str, str]]] = {}
         """Probe -> its targets, each with its resource."""
+        self._whole: dict[str, Names] = {}
+        """Probe -> names that are known to be exactly its targets."""
 
     def define(self, rules: Mapping[str, Rule]) -> None:
         """Go by these rules from now on.
 
         What is no longer among them vanishes; so does a reading whose type or unit has changed.
         """
+        readings = self.table.loosen_all()
         for name, old in self._rules.items():
             new = rules.get(name)
             if new is None or (new.type, new.unit) != (old.type, old.unit):
-                self._readings.pop(name, None)
+                readings.pop(name, None)
         self._rules = dict(rules)
-        self._names, self._targets = {}, {}
+        self._names, self._targets, self._whole = {}, {}, {}
         for name, rule in rules.items():
             self._names.setdefault(rule.probe, []).append(name)
             self._targets.setdefault(rule.probe, []).append((name, resource_of(name)))
@@ -133,16 +127,12 @@ class Latest:
         """
         if result.outcome == "cancelled" or result.probe not in self._names:
             return None
-        missed = self._missed(result, asked) if result.outcome == "ok" else {}
-        if result.outcome != "skipped":
-            plain = result.values if result.outcome == "ok" and not result.not_here else {}
-            for name, resource in self._targets[result.probe]:
-                value = plain.get(resource)
-                if value is not None and resource in asked and resource not in missed:
-                    fields = (result.probe, value, result.started, None, False)
-                    self._readings[name] = _reading(Reading, fields)
-                elif resource in asked:
-                    self._take(name, result, resource, missed.get(resource))
+        block = self._block(result, asked)
+        missed: Mapping[str, str] = {}
+        if block is not None:
+            self.table.put_block(block)
+        elif result.outcome != "skipped":
+            missed = self._take_each(result, asked)
         ended = Ended(
             probe=result.probe,
             outcome=result.outcome,
@@ -161,11 +151,11 @@ class Latest:
 
     def reading(self, target: str) -> Reading | None:
         """What it is worth; None before its first run."""
-        return self._readings.get(target)
+        return self.table.get(target)
 
     def readings(self) -> Mapping[str, Reading]:
         """All readings by target."""
-        return self._readings
+        return dict(self.table.items())
 
     def probe(self, probe: str) -> ProbeState | None:
         """How a probe has fared; None before its first run."""
@@ -176,7 +166,7 @@ class Latest:
         rule = self._rules.get(target)
         if rule is None:
             return None
-        reading = self._readings.get(target)
+        reading = self.table.get(target)
         if reading is None:
             return Standing("unavailable", None, None, NO_RUN_YET, None, fallback=False)
         age = max(0.0, now - reading.measured)
@@ -195,6 +185,39 @@ class Latest:
             if standing is not None:
                 yield name, standing
 
+    def _block(self, result: RunResult, asked: Collection[str]) -> Block | None:
+        """The run as a block, where it gave a number for each target of its probe."""
+        numbers = result.values
+        if asked is not numbers or not isinstance(numbers, Numbers):
+            return None
+        if result.outcome != "ok" or result.not_here or result.missed:
+            return None
+        names = numbers.names
+        if self._whole.get(result.probe) is not names:
+            if names.index.keys() != set(self._names[result.probe]):
+                return None
+            self._whole[result.probe] = names
+        return Block(result.probe, numbers, result.started)
+
+    def _take_each(self, result: RunResult, asked: Collection[str]) -> dict[str, str]:
+        """Take what the run says of each target; which resources it gave no value, and why."""
+        missed = self._missed(result, asked) if result.outcome == "ok" else {}
+        plain = result.values if result.outcome == "ok" and not result.not_here else {}
+        if isinstance(plain, Numbers):
+            plain = plain.as_dict()
+        readings = self.table.loosen(result.probe)
+        for name, resource in self._targets[result.probe]:
+            value = plain.get(resource)
+            if value is not None and resource in asked and resource not in missed:
+                fields = (result.probe, value, result.started, None, False)
+                readings[name] = _reading(Reading, fields)
+            elif resource in asked:
+                known = readings.get(name)
+                reading = self._reading(name, known, result, resource, missed.get(resource))
+                if reading is not None:
+                    readings[name] = reading
+        return missed
+
     def _missed(self, result: RunResult, asked: Collection[str]) -> dict[str, str]:
         """Why each resource of the probe that has no value in an `ok` run has none."""
         if result.not_here:
@@ -212,26 +235,23 @@ class Latest:
                 missed[name] = refused.get(name, "the output does not give it")
         return missed
 
-    def _take(self, name: str, result: RunResult, resource: str, missed: str | None) -> None:
+    def _reading(
+        self, name: str, known: Reading | None, result: RunResult, resource: str, missed: str | None
+    ) -> Reading | None:
+        """What a run that gave a target no value makes of it; None: what was known stays."""
         started = result.started
         if result.not_here:
-            self._readings[name] = Reading(result.probe, None, started, result.reason or NOT_HERE)
-        elif result.failure or missed is not None:
-            self._fail(name, result, missed or result.reason or result.outcome)
-        else:
+            return Reading(result.probe, None, started, result.reason or NOT_HERE)
+        if not result.failure and missed is None:
             value = result.values[resource]
-            reason = SAID_SO if value is None else None
-            self._readings[name] = Reading(result.probe, value, started, reason)
-
-    def _fail(self, name: str, result: RunResult, reason: str) -> None:
-        rule, known = self._rules[name], self._readings.get(name)
+            return Reading(result.probe, value, started, SAID_SO if value is None else None)
+        reason = missed or result.reason or result.outcome
+        rule = self._rules[name]
         if rule.on_failure == "literal":
-            reading = Reading(result.probe, rule.fallback, result.started, reason, fallback=True)
-        elif rule.on_failure == "keep" and known is not None and known.value is not None:
-            return
-        else:
-            reading = Reading(result.probe, None, result.started, reason)
-        self._readings[name] = reading
+            return Reading(result.probe, rule.fallback, started, reason, fallback=True)
+        if rule.on_failure == "keep" and known is not None and known.value is not None:
+            return None
+        return Reading(result.probe, None, started, reason)
 
     def _remember(self, result: RunResult, ended: Ended) -> None:
         refused = tuple((r.name, r.text, r.reason) for r in result.refused)

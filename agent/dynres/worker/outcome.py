@@ -1,5 +1,6 @@
 """What one probe run is asked for, and what became of it: the closed set of outcomes."""
 
+from collections.abc import Mapping
 from typing import Final, Literal, get_args
 
 import msgspec
@@ -74,7 +75,7 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     started: float
     """CLOCK_BOOTTIME instant of the run's start, in seconds."""
     duration: float
-    values: dict[str, Value | None] = {}
+    values: Mapping[str, Value | None] = {}
     """Resource -> value; None: the probe said that it is unavailable."""
     missed: dict[str, str] = {}
     """Resource -> why an `ok` run gave it no value; empty for every other outcome."""

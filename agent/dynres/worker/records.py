@@ -6,18 +6,19 @@ is no record (a banner, a line over the limit) is refused and counted, and never
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from dynres.value import Value, ValueType
+from dynres.value import STRING_LIMIT, Value, ValueType
 from dynres.worker.elim_format import elim_record
 from dynres.worker.formats import take
 from dynres.worker.json_format import json_pairs
 from dynres.worker.line_formats import braced, default_pairs, text_pair, value_pairs
 from dynres.worker.load_sensor_format import BEGIN, END, load_sensor_record
 from dynres.worker.merging import newest
+from dynres.worker.numbers import Names, Numbers
 from dynres.worker.outcome import Refused
 from dynres.worker.pairs import Asked, BadOutputError, Pair, decode
 from dynres.worker.refusals import REFUSED_LIMIT
@@ -30,6 +31,8 @@ JUDGED: Final = 100
 _BLANKS: Final = b" \t\r"
 _INTEGER = re.compile(rb"-?[1-9][0-9]{0,14}\r?")
 _NO_SIGNS: Final = bytes(set(range(256)) - set(b"=\n"))
+_NUMBERS = msgspec.json.Decoder(list[float])
+"""Every number of JSON is one of ours, and the same double; so are the blanks around it."""
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -37,7 +40,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """What the records that have become complete say."""
 
     records: int = 0
-    values: dict[str, Value | None] = {}
+    values: Mapping[str, Value | None] = {}
     missed: dict[str, str] = {}
     """Resource whose newest value was refused -> why; never one that was not mentioned."""
     refused: tuple[Refused, ...] = ()
@@ -64,20 +67,31 @@ class Records:
         self._known = {
             name.encode(): name for name in names if asked.target(name) in asked.resources
         }
-        targets = Counter(map(asked.target, self._known.values()))
-        self._numbers = {
+        self._numeric = {
             raw: asked.target(name)
             for raw, name in self._known.items()
-            if asked.resources[asked.target(name)] == "numeric" and targets[asked.target(name)] == 1
+            if asked.resources[asked.target(name)] == "numeric"
         }
+        """Names that mean a numeric resource."""
+        targets = Counter(self._numeric.values())
+        self._numbers = {raw: name for raw, name in self._numeric.items() if targets[name] == 1}
+        """Those of them that are the only name of it."""
         self._direct: dict[str, Value | None] = {}
         """Values that need no judging, of the batch at hand."""
         self._chosen = form is not None
+        self._order: list[bytes] = []
+        """The names of the last batch that was plain numbers."""
+        self._names = Names(())
+        """Which resources they mean."""
         self._read = self._reader(form)
 
     def feed(self, data: bytes) -> Batch:
         """Take what came; what it completes."""
-        pairs = self._read(self._lines(data))
+        text = self._complete(data)
+        numbers = self._all_numbers(text)
+        if numbers is not None:
+            return Batch(records=len(numbers), values=numbers)
+        pairs = self._read(self._lines(text))
         direct, self._direct = self._direct, {}
         told = {self._asked.target(pair.name) for pair in pairs}
         for name in direct.keys() & told:
@@ -109,24 +123,30 @@ class Records:
 
     # Lines
 
-    def _lines(self, data: bytes) -> list[bytes]:
-        """The lines that are complete now, without their ends."""
+    def _complete(self, data: bytes) -> bytes | None:
+        """The lines that are complete now, without the end of the last; None: there is none."""
         if self._skipping:
             _, newline, data = data.partition(b"\n")
             if not newline:
-                return []
+                return None
             self._skipping = False
         head, newline, rest = data.rpartition(b"\n")
         if not newline:
             self._rest += rest
             self._cut()
-            return []
+            return None
         text = self._rest + head
         self._rest = rest
         self._cut()
         if not self._begun:
             self._begun = True
             text = text.removeprefix(_BOM)
+        return text
+
+    def _lines(self, text: bytes | None) -> list[bytes]:
+        """Its lines, without those that are over the limit."""
+        if text is None:
+            return []
         lines = text.split(b"\n")
         if len(text) <= self._limit:
             return lines
@@ -183,15 +203,43 @@ class Records:
         """
         if not lines:
             return {}
-        text = b"\n".join(lines)
-        if text.translate(None, _NO_SIGNS) != b"=\n" * (len(lines) - 1) + b"=":
+        words = _words(b"\n".join(lines))
+        if words is None:
             return None
-        words = text.replace(b"\n", b"=").split(b"=")
         latest = dict(zip(words[::2], words[1::2], strict=True))
         if not latest.keys() <= self._known.keys():
             return None
         self._records += len(lines)
+        if len(latest) == len(lines):
+            self._learn(latest)
         return latest
+
+    def _learn(self, names: Iterable[bytes]) -> None:
+        """A batch gave these, each once: most often the next one gives the same."""
+        targets = [target for name in names if (target := self._numeric.get(name)) is not None]
+        order = list(names)
+        if len(set(targets)) == len(order):
+            self._order, self._names = order, Names(tuple(targets))
+
+    def _all_numbers(self, text: bytes | None) -> Numbers | None:
+        """What it says, where it is a plain number for each name of the last batch, in order.
+
+        Everything else is None, and for the other ways of reading it: they would find the same.
+        """
+        if text is None or not self._order or self._odd_count or len(text) > self._limit:
+            return None
+        words = _words(text)
+        if words is None or words[::2] != self._order or not _short_lines(text):
+            return None
+        try:
+            numbers = _NUMBERS.decode(b"[%b]" % b",".join(words[1::2]))
+        except msgspec.DecodeError:
+            return None
+        if len(numbers) != len(self._order):
+            return None  # a comma in one of them
+        if b"-" in text:
+            numbers = [number + 0.0 for number in numbers]  # -0.0 becomes 0.0
+        return Numbers(self._names, numbers)
 
     def _one_by_one(self, lines: list[bytes]) -> tuple[Any, ...]:
         """The newest text of each name; then each object, with the names that came after it."""
@@ -319,3 +367,16 @@ class Records:
     ) -> list[Pair]:
         self._records += len(records)
         return newest((read(lines, self._asked) for lines in records[-MOST:]), self._asked)
+
+
+def _words(text: bytes) -> list[bytes] | None:
+    """Name, text, name, text…, where every line has exactly one `=`."""
+    if text.translate(None, _NO_SIGNS) != b"=\n" * text.count(b"\n") + b"=":
+        return None
+    return text.replace(b"\n", b"=").split(b"=")
+
+
+def _short_lines(text: bytes) -> bool:
+    """Whether no line can hold a text that is too long for a value, at a glance."""
+    step = STRING_LIMIT // 2
+    return all(text.find(b"\n", at, at + step) >= 0 for at in range(0, len(text) - step, step))

@@ -6,14 +6,16 @@ lost or late, the next report makes the belief true again, and nothing ever queu
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
-from typing import Final, TypeVar
+from collections.abc import Collection, Iterable
+from itertools import compress
+from operator import ne
+from typing import Final
 
-from dynres.wire.messages import Echo, Measured, Report, Run
+from dynres.wire.messages import Echo, Measured, MeasuredNumbers, Report, Run
 from dynres.wire.targets import resource_of
-from dynres.worker.latest import Ended, Latest, Reading
-
-T = TypeVar("T")
+from dynres.worker.latest import Ended, Latest
+from dynres.worker.numbers import Names, Numbers
+from dynres.worker.readings import Block, Reading, Readings
 
 PENDING: Final = 8
 """Runs of one probe that are kept while the link takes no report; older ones are dropped."""
@@ -24,13 +26,16 @@ class Reporter:
 
     def __init__(self, latest: Latest) -> None:
         self._latest = latest
-        self._told: dict[str, Reading] = {}
+        self.in_blocks = False
+        """Whether this controller takes many numbers of one run side by side."""
+        self._told = Readings()
         self._pending: dict[str, deque[Ended]] = {}
         self._dirty: set[str] = set()
         self._measure: frozenset[str] | None = None
         self._full = True
         self._seq = 0
         self._draft: dict[str, Reading] = {}
+        self._draft_blocks: list[Block] = []
         self._stamp: tuple[float, float] | None = None
         self._wanted_at: tuple[int, frozenset[str] | None] | None = None
         self._wanted_names: dict[str, list[str]] = {}
@@ -41,7 +46,9 @@ class Reporter:
         wanted = frozenset(names)
         self._dirty |= wanted - (self._measure or frozenset())
         self._measure = wanted
-        self._told = {name: told for name, told in self._told.items() if name in wanted}
+        told = self._told.loosen_all()
+        for name in told.keys() - wanted:
+            del told[name]
 
     def send_all(self) -> None:
         """The next report is a full one: the controller is new, or missed something."""
@@ -76,58 +83,107 @@ class Reporter:
         Nothing is taken as told before `taken()`: a report that the link did not take is covered
         by the next one.
         """
+        self._draft, self._draft_blocks = {}, []
         if self._full:
-            self._draft = dict(self._wanted(self._latest.readings()))
-            runs = self._last_runs()
-            values = [_measured(name, reading, now) for name, reading in self._draft.items()]
+            runs, values, blocks = self._everything()
         else:
-            self._draft = {}
             runs = [e for p, ended in self._pending.items() if self._names(p) for e in ended]
-            values = [_measured(name, reading, now) for name, reading in self._changed()]
-            if not runs and not values:
+            values, blocks = self._changed()
+            if not runs and not values and not blocks:
                 self._pending.clear()
                 self._dirty.clear()
                 return None
+        if not self.in_blocks:
+            values += [each for block in blocks for each in block.items()]
+            blocks = []
         return Report(
             seq=self._seq + 1,
             full=self._full,
             runs=tuple(_run(ended, now) for ended in runs),
-            values=tuple(values),
+            values=tuple(_measured(name, reading, now) for name, reading in values),
+            numbers=tuple(_measured_numbers(block, now) for block in blocks),
             echo=self.echo(now),
         )
 
     def taken(self) -> None:
         """The link took the last report."""
         if self._full:
-            self._told = {}
+            self._told = Readings()
         self._told.update(self._draft)
+        for block in self._draft_blocks:
+            self._told.put_block(block)
         self._seq += 1
         self._full = False
         self._pending.clear()
         self._dirty.clear()
 
-    def _changed(self) -> list[tuple[str, Reading]]:
+    def _everything(self) -> tuple[list[Ended], list[tuple[str, Reading]], list[Block]]:
+        """The last run of every probe and all readings; the draft becomes the new belief."""
+        for block in self._latest.table.blocks():
+            if self._wants_all(block):
+                self._draft_blocks.append(block)
+        alone = [block.probe for block in self._draft_blocks]
+        probes = dict.fromkeys(alone)
+        for name, reading in self._latest.table.items(without=alone):
+            if self._measure is None or name in self._measure:
+                self._draft[name] = reading
+                probes[reading.probe] = None
+        states = (self._latest.probe(probe) for probe in probes)
+        runs = [state.last for state in states if state is not None]
+        return runs, list(self._draft.items()), self._draft_blocks
+
+    def _changed(self) -> tuple[list[tuple[str, Reading]], list[Block]]:
         """The readings that the runs alone do not tell; the draft becomes the new belief."""
         changed: list[tuple[str, Reading]] = []
-        readings, told = self._latest.readings(), self._told
+        blocks: list[Block] = []
+        table = self._latest.table
+        told = self._told
         seen: set[str] = set()
         for probe, pending in self._pending.items():
             good = [ended for ended in pending if ended.outcome == "ok"]
+            block = table.block(probe)
+            if block is not None and self._wants_all(block) and _is_of(block, good):
+                blocks += self._news(block)
+                self._draft_blocks.append(block)
+                if self._dirty:
+                    seen.update(block.numbers)
+                continue
             names = self._names(probe)
             seen.update(names)
+            told.loosen(probe)
             for name in names:
-                reading, known = readings.get(name), told.get(name)
+                reading, known = table.get(name), told.get(name)
                 if reading is None or reading is known:
                     continue
                 if known is None or not _follows(known, probe, good, name, reading):
                     changed.append((name, reading))
                 self._draft[name] = reading
-        for name, _ in self._wanted(dict.fromkeys(sorted(self._dirty - seen))):
-            reading = readings.get(name)
+        for name in sorted(self._dirty - seen):
+            reading = table.get(name) if self._measure is None or name in self._measure else None
             if reading is not None and not _same(told.get(name), reading):
                 self._draft[name] = reading
                 changed.append((name, reading))
-        return changed
+        return changed, blocks
+
+    def _news(self, block: Block) -> list[Block]:
+        """What of a block its run alone does not tell: the numbers that are other ones."""
+        names, numbers = block.numbers.names, block.numbers.numbers
+        told = self._told.block(block.probe)
+        if told is not None and told.numbers.names is names:
+            before: Collection[float | None] = told.numbers.numbers
+        else:
+            before = [_number(self._told.get(name), block.probe) for name in names.order]
+        if before == numbers:
+            return []
+        changed = list(map(ne, before, numbers))
+        if all(changed):
+            return [block]
+        some = Names(tuple(compress(names.order, changed)))
+        return [block._replace(numbers=Numbers(some, list(compress(numbers, changed))))]
+
+    def _wants_all(self, block: Block) -> bool:
+        """Whether this controller wants every target of the block's probe, which it holds."""
+        return len(self._names(block.probe)) == len(block.numbers)
 
     def _names(self, probe: str) -> list[str]:
         """The targets of `probe` that this controller wants."""
@@ -144,17 +200,17 @@ class Reporter:
             self._wanted_names[probe] = names
         return names
 
-    def _wanted(self, readings: Mapping[str, T]) -> list[tuple[str, T]]:
-        return [
-            (name, reading)
-            for name, reading in readings.items()
-            if self._measure is None or name in self._measure
-        ]
 
-    def _last_runs(self) -> list[Ended]:
-        probes = dict.fromkeys(reading.probe for reading in self._draft.values())
-        states = (self._latest.probe(probe) for probe in probes)
-        return [state.last for state in states if state is not None]
+def _is_of(block: Block, good: list[Ended]) -> bool:
+    """Whether the block is what the last good run gave, and so all numbers are of that run."""
+    return bool(good) and good[-1].started == block.measured and not good[-1].missed
+
+
+def _number(told: Reading | None, probe: str) -> float | None:
+    """The number that a controller was told of this probe, as a plain run gives it."""
+    if told is None or told.probe != probe or told.reason is not None or told.fallback:
+        return None
+    return told.value if isinstance(told.value, float) else None
 
 
 def _follows(known: Reading, probe: str, good: list[Ended], name: str, reading: Reading) -> bool:
@@ -186,6 +242,15 @@ def _measured(name: str, reading: Reading, now: float) -> Measured:
         value=reading.value,
         reason=reading.reason,
         fallback=reading.fallback,
+    )
+
+
+def _measured_numbers(block: Block, now: float) -> MeasuredNumbers:
+    return MeasuredNumbers(
+        probe=block.probe,
+        age=max(0.0, now - block.measured),
+        resources=block.numbers.names.order,
+        values=block.numbers.numbers,
     )
 
 

@@ -33,7 +33,7 @@ async def sample(runs: StreamRuns, spec: RunSpec) -> RunResult:
     good = first.good
     if good is not None:
         return msgspec.structs.replace(
-            result, outcome="ok", reason=None, values=good.values, missed=good.missed
+            result, outcome="ok", reason=None, values=dict(good.values), missed=good.missed
         )
     if result.outcome == "cancelled":
         within = f"no good record within {format_duration(spec.probe.timeout)}"

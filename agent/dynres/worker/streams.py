@@ -300,6 +300,6 @@ class Stream:
         self._silence = self._question = None
 
 
-def told(batch: Batch) -> set[str]:
+def told(batch: Batch) -> Collection[str]:
     """The resources that a batch is about."""
-    return {*batch.values, *batch.missed}
+    return {*batch.values, *batch.missed} if batch.missed else batch.values
