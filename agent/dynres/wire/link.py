@@ -7,14 +7,12 @@ after every send and after every bounded drain. All of it belongs to the loop's 
 
 import asyncio
 import errno
-import ipaddress
 import math
 import random
 import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
-from urllib.parse import urlsplit
 
 import zmq
 from zmq.utils.monitor import parse_monitor_message
@@ -39,6 +37,9 @@ class LinkError(Exception):
 
 def is_loopback(endpoint: str) -> bool:
     """Whether only this machine can reach `endpoint` (`tcp://HOST:PORT`, `ipc://…`)."""
+    import ipaddress  # here and below, not above: 0.8 MB, and an agent never asks
+    from urllib.parse import urlsplit
+
     parts = urlsplit(endpoint)
     if parts.scheme in {"ipc", "inproc"}:
         return True
@@ -53,6 +54,8 @@ def is_loopback(endpoint: str) -> bool:
 
 def beside(endpoint: str, other: str) -> str:
     """Where `other`, which a controller has bound, is for who has reached it at `endpoint`."""
+    from urllib.parse import urlsplit
+
     reached, bound = urlsplit(endpoint), urlsplit(other)
     if bound.scheme != "tcp":
         return other

@@ -17,6 +17,7 @@ def keep_out() -> None:
     """
     # As on a Python that was built without OpenSSL: what imports this goes on without it.
     _is_not_there("ssl")
+    _is_not_there("typing_extensions")
     if _has_hashes():
         _is_not_there("_hashlib")
     _without_init("prometheus_client")

@@ -1,6 +1,7 @@
 """What the agent is told on its command line, which wins over `agent.yaml`."""
 
 import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,24 +22,41 @@ class AgentOptions:
     """ADDR:PORT of the metrics page."""
 
 
-def parse(arguments: Sequence[str]) -> AgentOptions:
-    """The options out of a command line. Raises SystemExit(2) with a usage message."""
-    import argparse
+USAGE = """\
+usage: dynres agent [--config DIR] [--host NAME] [--controller ENDPOINT]... [--once]
+                    [--metrics ADDR:PORT]
+"""
+_WITH_VALUE = ("--config", "--host", "--controller", "--metrics")
 
-    parser = argparse.ArgumentParser(
-        prog="dynres agent", description="The per-host daemon.", allow_abbrev=False
-    )
-    parser.add_argument("--config", metavar="DIR", type=Path)
-    parser.add_argument("--host", metavar="NAME")
-    parser.add_argument("--controller", metavar="ENDPOINT", action="append", default=[])
-    parser.add_argument("--once", action="store_true")
-    parser.add_argument("--metrics", metavar="ADDR:PORT")
-    given = parser.parse_args(arguments)
-    folder = given.config or Path(os.environ.get("DYNRES_CONFIG") or DEFAULT_FOLDER)
+
+def parse(arguments: Sequence[str]) -> AgentOptions:
+    """The options out of a command line. Raises SystemExit(2) with a usage message.
+
+    Not by `argparse`, which would stay in memory with all that it brings. `dynres agent` has
+    checked them.
+    """
+    given: dict[str, list[str]] = {}
+    rest = list(arguments)
+    while rest:
+        name, equals, value = rest.pop(0).partition("=")
+        if name in {"-h", "--help"}:
+            sys.stdout.write(USAGE)
+            raise SystemExit(0)
+        if name in _WITH_VALUE and not equals and rest:
+            value = rest.pop(0)
+        elif (name in _WITH_VALUE) is not bool(equals) or name not in (*_WITH_VALUE, "--once"):
+            sys.stderr.write(f"{USAGE}dynres agent: error: {name}\n")
+            raise SystemExit(2)
+        given.setdefault(name, []).append(value)
+
+    def last(name: str) -> str | None:
+        return given[name][-1] if name in given else None
+
+    folder = last("--config") or os.environ.get("DYNRES_CONFIG") or DEFAULT_FOLDER
     return AgentOptions(
-        config=folder.absolute(),
-        host=given.host,
-        controllers=tuple(dict.fromkeys(given.controller)),
-        once=given.once,
-        metrics=given.metrics,
+        config=Path(folder).absolute(),
+        host=last("--host"),
+        controllers=tuple(dict.fromkeys(given.get("--controller", ()))),
+        once="--once" in given,
+        metrics=last("--metrics"),
     )
