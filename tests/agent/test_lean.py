@@ -9,7 +9,7 @@ import pytest
 HEAVY = {
     *("ssl", "_ssl", "_hashlib", "http", "http.client", "http.server", "email", "html"),
     *("urllib.request", "wsgiref", "wsgiref.simple_server", "prometheus_client.exposition"),
-    *("argparse", "urllib.parse", "ipaddress", "typing_extensions"),
+    *("argparse", "typing_extensions"),
     *("pydantic", "yaml", "ClusterShell", "psutil", "click", "rich", "numpy", "secrets", "hmac"),
 }
 
