@@ -68,7 +68,7 @@ def test_a_plugin_that_blocks_does_not_delay_another(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("rogue", "timeout"),
-    [("exit", LONG), ("sleep", 0.5), ("loop", 0.5), ("regex", 2.5), ("leak_threads", LONG)],
+    [("exit", LONG), ("sleep", 0.5), ("loop", 0.5), ("regex", 2.0), ("leak_threads", LONG)],
 )
 def test_a_run_in_flight_when_another_breaks_the_host_is_tried_once_more(
     rogue: str, timeout: float, tmp_path: Path
@@ -240,5 +240,36 @@ def test_nothing_in_the_life_of_plugin_hosts_blocks_the_event_loop() -> None:
             assert (await hosts.run(job("sleep", timeout=0.1))).status == "timeout"
             assert count(await hosts.run(job("counter"))) == 1
             await hosts.close()
+
+    run(body)
+
+
+def test_a_host_that_hangs_while_no_job_runs_is_noticed_within_two_seconds_and_replaced() -> None:
+    async def body(hosts: PluginHosts) -> None:
+        await hosts.run(job("counter"))
+        (old,) = hosts.pids
+        os.kill(old, signal.SIGSTOP)
+        await until(lambda: hosts.pids and old not in hosts.pids, limit=2.5)
+        new = hosts.pids
+        assert count(await hosts.run(job("counter"))) == 1
+        assert (hosts.pids, hosts.apart) == (new, ())
+
+    run(body)
+
+
+def test_a_thread_that_holds_the_interpreter_lock_after_its_run_costs_the_others_their_state_once(
+    tmp_path: Path,
+) -> None:
+    async def body(hosts: PluginHosts) -> None:
+        await hosts.run(job("counter"))
+        (old,) = hosts.pids
+        await hosts.run(job("lock_holder", gate=str(tmp_path / "go")))
+        (tmp_path / "go").touch()
+        await until(lambda: hosts.pids and old not in hosts.pids, limit=3.0)
+        assert hosts.apart == ("lock_holder",)
+        assert count(await hosts.run(job("counter"))) == 1
+        await hosts.run(job("lock_holder", gate=str(tmp_path / "go")))
+        await until(lambda: len(hosts.pids) == 2)  # its own is there
+        assert count(await hosts.run(job("counter"))) == 2
 
     run(body)

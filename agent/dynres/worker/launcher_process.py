@@ -14,9 +14,10 @@ from dynres.worker.launch import LaunchRequest
 from dynres.worker.launch_bounds import MOST_SHAPES
 from dynres.worker.spawn import spawn
 
-PING: Final = 0.45
+PING: Final = 0.48
 """Seconds between pings; after SILENT of them without a word the launcher is replaced."""
-SILENT: Final = 4
+SILENT: Final = 3
+"""So one that hangs is replaced within 2 s, whenever between two pings it began to."""
 READY: Final = 10.0
 """Longest wait for a new launcher to be ready."""
 FAREWELL: Final = 1.5

@@ -12,7 +12,14 @@ from dynres.worker.plugin_process import HostProcess
 
 SILENCE: Final = 1.5
 """Seconds without an answer to a ping after which a host that others wait for is given up."""
+IDLE_SILENCE: Final = 1.1
+"""The same for a host without a job."""
 _TICK: Final = 0.25
+"""Seconds between looks at a host with jobs."""
+_IDLE_TICK: Final = 0.75
+"""And without: one ping each, while that is answered."""
+_DOUBT_TICK: Final = 0.4
+"""And without, while one is not."""
 _START: Final = 10.0
 _LAST_WORDS: Final = 1.0
 
@@ -58,6 +65,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Who broke the host, when this job lost it: this job, another, or one of several."""
     started: float = 0.0
     """CLOCK_BOOTTIME instant at which the job began."""
+    threads: bool = False
+    """Whether threads of its probe are left in the host."""
 
 
 class Host:
@@ -81,13 +90,21 @@ class Host:
         self._jobs: dict[int, asyncio.Future[Answer]] = {}
         self._number = 0
         self._ready = asyncio.Event()
-        self._pinged: float | None = None
-        self._watching = False
+        self._pinged = False
+        """Whether a ping is not answered yet."""
+        self._silence = 0.0
+        """For how long, counted in looks: when we were held up ourselves it is not to blame."""
+        self._timer: asyncio.TimerHandle | None = None
+        self._period = _IDLE_TICK
         self._fault: str | None = None
         """Why the host cannot work, in its own words."""
         self.broken = False
         self.silent = False
         """Whether it has ever left a ping unanswered for SILENCE."""
+        self.hung_idle = False
+        """Whether it was given up without a job."""
+        self.suspects: dict[str, Job] = {}
+        """Probes that have left threads in it, and their jobs."""
         self.process = HostProcess(path, extra_path, self._take, self._ended, user=user, mark=mark)
 
     async def run(self, job: Job) -> Answer:
@@ -120,7 +137,7 @@ class Host:
         self._watch()
         try:
             async with asyncio.timeout(job.timeout):
-                return await future
+                answer = await future
         except TimeoutError:
             self._jobs.pop(number, None)
             self.break_off("another probe did not end in time", "another")
@@ -129,6 +146,11 @@ class Host:
             return Answer(status="timeout", reason=reason, said=said, blame="this")
         finally:
             self._jobs.pop(number, None)
+        if answer.threads:
+            self.suspects[job.probe] = job
+        else:
+            self.suspects.pop(job.probe, None)
+        return answer
 
     async def _explain(self, answer: Answer) -> Answer:
         """Wait a moment for the last words of a host that ended, and say how it ended."""
@@ -153,6 +175,8 @@ class Host:
         if self.broken:
             return
         self.broken = True
+        if self._timer is not None:
+            self._timer.cancel()
         self.process.kill()
         self._ready.set()
         for future in self._jobs.values():
@@ -164,15 +188,16 @@ class Host:
         self.break_off(why, "unknown" if len(self._jobs) > 1 else "this")
 
     def _take(self, message: tuple[Any, ...]) -> None:
-        self._pinged = None
+        self._pinged, self._silence = False, 0.0
         if message[0] == "ready":
             self._ready.set()
+            self._watch()
         if message[0] == "fault":
             self._fault = str(message[1])
             self.break_off(self._fault, "another")
         if message[0] != "done":
             return
-        _, number, status, reason, said, payload = message
+        _, number, status, reason, said, payload, threads = message
         future = self._jobs.pop(number, None)
         if future is None or future.done():
             return
@@ -180,26 +205,38 @@ class Host:
             self.break_off("another probe left too many threads running", "another")
             future.set_result(Answer(status="failed", reason=reason, said=said, blame="this"))
         else:
-            future.set_result(Answer(status=status, reason=reason, said=said, payload=payload))
+            answer = Answer(
+                status=status, reason=reason, said=said, payload=payload, threads=bool(threads)
+            )
+            future.set_result(answer)
 
     def _watch(self) -> None:
-        """Ask for a sign of life as long as there are jobs."""
-        if not self._watching:
-            self._watching = True
-            self._loop.call_later(_TICK, self._tick)
+        """Look again soon: whether it gives a sign of life."""
+        period = _TICK if self._jobs else _DOUBT_TICK if self._silence else _IDLE_TICK
+        if self._timer is not None:
+            if self._period <= period:
+                return
+            self._timer.cancel()
+        self._period = period
+        self._timer = self._loop.call_later(period, self._look)
 
-    def _tick(self) -> None:
-        self._watching = False
-        if not self._jobs or self.broken:
-            self._pinged = None
+    def _look(self) -> None:
+        self._timer = None
+        if self.broken:
             return
-        now = self._loop.time()
-        if self._pinged is None:
-            self._pinged = now
+        if not self._pinged:
+            self._pinged = True
             self.process.send(("ping",))
-        elif now - self._pinged >= SILENCE:
+        else:
+            self._silence += self._period
+        if self._jobs and self._silence >= SILENCE:
             self.silent = True
             if len(self._jobs) > 1 or self.process.stopped:
                 self.break_off("the plugin host does not answer", "unknown")
-                return
-        self._watch()
+        elif not self._jobs and self._silence >= IDLE_SILENCE:
+            self.hung_idle = True
+            if self.process.stopped:
+                self.suspects.clear()  # it is not a thread that keeps it from answering
+            self.break_off("the plugin host does not answer", "another")
+        if not self.broken:
+            self._watch()

@@ -8,6 +8,7 @@ which one it was, each is tried in a host of its own, and those that break that 
 """
 
 import asyncio
+import contextlib
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -198,9 +199,18 @@ class PluginHosts:
         return host
 
     def _dispose(self, host: Host) -> None:
+        if host.hung_idle and not self._closed:
+            self._replace(host)
         task = asyncio.get_running_loop().create_task(self._see_off(host))
         self._disposing.add(task)
         task.add_done_callback(self._disposing.discard)
+
+    def _replace(self, host: Host) -> None:
+        """It hung while nobody ran: whoever has left threads in it runs apart from now on."""
+        if self._shared.get(host.user) is host:
+            self._apart.update(host.suspects)
+            with contextlib.suppress(OSError):  # then the next job tries, and says why
+                self.start(host.user)
 
     async def _see_off(self, host: Host) -> None:
         """Wait for the end of a killed host and let go of its descriptors."""

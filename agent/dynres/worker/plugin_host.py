@@ -44,8 +44,10 @@ class Host:
         self._sending = _thread.allocate_lock()
         self._instances: dict[str, tuple[str, dict[str, Any], Probe]] = {}
         self._lock = _thread.allocate_lock()
-        self._running = 0
-        self._grown: dict[str, int] = {}
+        self._runs: set[int] = set()
+        """Threads of runs, by their system ids."""
+        self._grown: dict[str, set[int]] = {}
+        """Threads that were not there before a run of that probe, and still are."""
 
     def serve(self) -> None:
         """Take requests until the agent is gone."""
@@ -71,25 +73,33 @@ class Host:
                 self._grown.pop(probe, None)
 
     def _start(self, number: int, probe: str, work: Callable[[], Any]) -> None:
+        def known_work() -> Any:
+            self._runs.add(_thread.get_native_id())
+            return work()
+
         def done(thread: RunThread) -> None:
             status, reason, payload = thread.answer
             with self._lock:
-                left = self._left_threads()
-                self._running -= 1
-                grown = self._grown[probe] = max(0, self._grown.get(probe, 0) + left - before)
-                most = grown == max(self._grown.values())
-            if left > THREADS_LIMIT and most:
-                status, reason, payload = "leaking", f"{left} threads of plugins are left", None
-            self._answer(number, status, reason, thread.said, payload)
+                now = self._left_threads()
+                grown = self._grown.get(probe, set()) | (now - before)
+                self._grown[probe] = grown
+                for ids in self._grown.values():
+                    ids.intersection_update(now)
+                most = len(grown) == max(map(len, self._grown.values()))
+            if len(now) > THREADS_LIMIT and most:
+                reason = f"{len(now)} threads of plugins are left"
+                status, payload = "leaking", None
+            self._answer(number, status, reason, thread.said, payload, threads=bool(grown))
 
         with self._lock:
             before = self._left_threads()
-            self._running += 1
-        RunThread(work, done).start()
+        RunThread(known_work, done).start()
 
-    def _left_threads(self) -> int:
+    def _left_threads(self) -> set[int]:
         """Threads of this process beside the main one and those of runs."""
-        return len(os.listdir("/proc/self/task")) - 1 - self._running
+        tasks = {int(name) for name in os.listdir("/proc/self/task")}
+        self._runs &= tasks
+        return tasks - self._runs - {os.getpid()}
 
     def _read(self, probe: str, plugin: str, options: dict[str, Any]) -> list[tuple[str, str, Any]]:
         known = self._instances.get(probe)
@@ -100,12 +110,19 @@ class Host:
         return items(known[2].read())
 
     def _answer(
-        self, number: int, status: str, reason: str | None, said: bytes, payload: object
+        self,
+        number: int,
+        status: str,
+        reason: str | None,
+        said: bytes,
+        payload: object,
+        *,
+        threads: bool,
     ) -> None:
         try:
-            frame = frames.encode(("done", number, status, reason, said, payload))
+            frame = frames.encode(("done", number, status, reason, said, payload, threads))
         except frames.FrameError as error:
-            frame = frames.encode(("done", number, "failed", str(error), said, None))
+            frame = frames.encode(("done", number, "failed", str(error), said, None, threads))
         self._send(frame)
 
     def _send(self, frame: bytes) -> None:
