@@ -1,7 +1,10 @@
 """Runs commands through a real launcher, and looks for what they leave behind."""
 
+import ast
 import asyncio
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -47,6 +50,28 @@ def with_launcher(use: Callable[[LauncherClient], Awaitable[Any]], agent: str | 
 def launch(asked: LaunchRequest) -> LaunchResult:
     """The result of one run in a launcher of its own."""
     return with_launcher(lambda client: client.run(asked))
+
+
+CODE = """
+import sys
+sys.path.insert(0, {folder!r})
+from launching import LaunchRequest, launch
+print(repr(tuple(launch(LaunchRequest(**{fields!r})))))
+"""
+
+
+def launch_without(capabilities: str, asked: LaunchRequest) -> LaunchResult:
+    """As `launch`, in an agent that lacks these (`setuid,setgid`), also where the tests are root's.
+
+    Without them root is an ordinary user.
+    """
+    code = CODE.format(folder=str(Path(__file__).parent), fields=asked._asdict())
+    command = [sys.executable, "-c", code]
+    if os.geteuid() == 0:
+        less = ",".join(f"-{name}" for name in capabilities.split(","))
+        command = ["setpriv", f"--bounding-set={less}", *command]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return LaunchResult(*ast.literal_eval(done.stdout))
 
 
 def marked(word: str) -> list[int]:

@@ -5,7 +5,7 @@ import errno
 import os
 
 import pytest
-from launching import launch, request, shell, with_launcher
+from launching import launch, launch_without, request, shell, with_launcher
 
 from dynres.worker.start_errors import explain
 
@@ -119,9 +119,14 @@ def test_another_user_runs_it_with_its_groups_only():
     assert (name, groups) == ("nobody", "65534")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may")
 def test_another_user_is_refused_with_what_is_missing():
-    assert "CAP_SETUID" in refused_start(shell("id", user="root"))
+    user = "nobody" if os.geteuid() == 0 else "root"
+    result = launch_without("setuid,setgid,kill", shell("id", user=user))
+    assert (result.status, result.reason) == (
+        "start_error",
+        f"cannot run probes as {user}: Operation not permitted"
+        " (the agent needs CAP_SETUID, CAP_SETGID and CAP_KILL, or to be root)",
+    )
 
 
 def test_too_many_processes():
