@@ -10,9 +10,10 @@ def main() -> int:
     """Read the command line, begin to read the files, and serve; returns the exit code."""
     import sys
 
-    from dynres.worker import lean
+    from dynres.worker import lean, native
     from dynres.worker.options import parse
 
+    native.one_heap()
     lean.keep_out()
     options = parse(sys.argv[1:])
     from dynres.worker.files import Reader

@@ -16,6 +16,7 @@ from dynres.config.names import is_host_name
 from dynres.metrics import on_loop
 from dynres.page import Health, PageError, serve_page
 from dynres.wire.link import LinkError
+from dynres.worker import native
 from dynres.worker.adopted import bury_orphans, is_first_process
 from dynres.worker.agent import Agent
 from dynres.worker.claim import Claim, ClaimError
@@ -85,6 +86,7 @@ async def _serve(options: AgentOptions, identity: Identity, reader: Reader) -> i
         except (LauncherError, OSError) as error:
             raise StartError(f"the helper processes cannot be started: {error}") from error
         collect_rarely()
+        native.give_back_memory()
         async with asyncio.TaskGroup() as group:
             agent = Agent(host, identity, configuration, runner, group.create_task)
             stack.callback(agent.disconnect)

@@ -21,6 +21,7 @@ class SetupFault(Exception):  # noqa: N818  (told to the agent, not raised at a 
 
 def set_up(agent: str, session: str, user: str | None) -> None:
     """Prepare this process, and end what an earlier launcher left. Raises SetupFault."""
+    native.one_heap()
     native.ignore_stop_signals()
     os.umask(0o022)
     os.chdir("/")

@@ -16,7 +16,7 @@ import io
 import os
 import sys
 
-from dynres.worker import frames, plugin_find
+from dynres.worker import frames, native, plugin_find
 from dynres.worker.plugin_run import RunOutput, RunThread, items, read_file
 from dynres.worker.run_marks import mark_host
 
@@ -179,6 +179,7 @@ def main() -> None:
     """Serve until the agent closes its end; then nothing that plugins started stays either."""
     link, user, parent = int(sys.argv[1]), sys.argv[2], os.getppid()
     sys.path.extend(sys.argv[3:])
+    native.one_heap()
     _harden(link)
     if "DYNRES_PLUGIN_HOST" in os.environ:
         mark_host(os.environ["DYNRES_PLUGIN_HOST"])
