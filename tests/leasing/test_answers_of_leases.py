@@ -52,7 +52,7 @@ async def test_an_acquire_is_answered_in_the_shape_that_scripts_rely_on(tmp_path
         granted = shown(await client.acquire("7", ["h1"], {"iris": 2}, ttl=60))
         [lease] = granted.pop("leases")
         assert granted == {"answer": "granted", "owner": "local", "job": "7", "shortages": []}
-        assert list(lease) == ["lease", "resource", "instance", "amount", "host", "expires"]
+        assert list(lease) == ["lease", "resource", "instance", "amount", "host", "expires", "unit"]
         assert (lease["resource"], lease["instance"], lease["amount"]) == ("iris", "iris", 2)
         assert lease["host"] == "h1"
         assert lease["expires"].endswith("Z")
@@ -67,6 +67,7 @@ async def test_an_acquire_is_answered_in_the_shape_that_scripts_rely_on(tmp_path
                 "free": 8,
                 "capacity": 10,
                 "reason": "exhausted",
+                "unit": None,
             }
         ]
         never = shown(await client.acquire("8", ["h1"], {"iris": 11}))
@@ -79,7 +80,7 @@ async def test_leases_pools_and_values_show_what_is_held(tmp_path):
         [first, second] = shown(await client.leases())["leases"]
         assert list(first) == [
             *("lease", "owner", "job", "resource", "instance", "amount", "host"),
-            *("since", "expires", "suspended", "note"),
+            *("since", "expires", "suspended", "note", "unit"),
         ]
         assert (first["owner"], first["amount"], second["amount"]) == ("slurm", 2.5, 0.5)
         [iris, scratch, *_] = shown(await client.pools(holders=True))["pools"]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from dynres.cli.output import Exit
-from dynres.cli.pools import amount_text
+from dynres.cli.pools import amount_text, quantity_text
 from dynres.cli.table import Cell, Row, Table
 from dynres.cli.words import NONE
 from dynres.wire.lease_views import (
@@ -36,14 +36,15 @@ HISTORY_COLUMNS = (
 
 
 def shortage_text(lack: ShortageView) -> str:
-    """`iris: 2 asked, 1 of 10 free: exhausted`."""
+    """`scratch: 20 GB asked, 10 of 100 GB free: exhausted`."""
     where = lack.resource
     if lack.instance is not None and lack.instance != lack.resource:
         where += f" of {lack.instance}"
-    text = f"{where}: {amount_text(lack.asked)} asked"
+    text = f"{where}: {quantity_text(lack.asked, lack.unit)} asked"
     if lack.free is not None:
-        of = "" if lack.capacity is None else f" of {amount_text(lack.capacity)}"
-        text += f", {amount_text(lack.free)}{of} free"
+        free = quantity_text(lack.free, lack.unit if lack.capacity is None else None)
+        of = "" if lack.capacity is None else f" of {quantity_text(lack.capacity, lack.unit)}"
+        text += f", {free}{of} free"
     return f"{text}: {lack.reason}"
 
 
@@ -81,7 +82,7 @@ def _count(number: int) -> str:
 
 def _held(lease: LeaseView | GrantedLease) -> str:
     instance = "" if lease.instance in {lease.resource, lease.host} else f" {lease.instance}"
-    amount = amount_text(lease.amount)
+    amount = quantity_text(lease.amount, lease.unit)
     return f"{lease.lease}  {lease.resource}{instance} {amount} for {lease.host}"
 
 
@@ -99,7 +100,7 @@ def lease_row(lease: LeaseView) -> Row:
         Cell(lease.job),
         Cell(lease.resource, "bold"),
         Cell(lease.instance),
-        Cell(amount_text(lease.amount)),
+        Cell(quantity_text(lease.amount, lease.unit)),
         Cell(lease.host),
         Cell(lease.since),
         Cell(lease.expires or NONE),

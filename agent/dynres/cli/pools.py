@@ -29,6 +29,12 @@ def amount_text(amount: Decimal | None) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def quantity_text(amount: Decimal | None, unit: str | None) -> str:
+    """An amount with its unit: `20 GB`."""
+    text = amount_text(amount)
+    return f"{text} {unit}" if unit and amount is not None else text
+
+
 def bar(pool: PoolView) -> Cell:
     """`#` leased, `+` otherwise not free (reserve, others' use), `.` free; `-` when unknown."""
     if pool.overcommitted:
@@ -82,10 +88,18 @@ def holder_rows(view: PoolsView) -> Table:
         named = (Cell(pool.resource, "bold"), Cell(pool.instance))
         for holder in pool.holders or ():
             ends = f"until {holder.expires}" if holder.expires else "held"
-            who = (Cell(holder.job), Cell(holder.owner), Cell(amount_text(holder.amount)))
+            who = (
+                Cell(holder.job),
+                Cell(holder.owner),
+                Cell(quantity_text(holder.amount, pool.unit)),
+            )
             rows.append((*named, *who, Cell(holder.host), Cell(holder.since), Cell(ends, "green")))
         for waiter in pool.waiting:
-            who = (Cell(waiter.job), Cell(waiter.owner), Cell(amount_text(waiter.amount)))
+            who = (
+                Cell(waiter.job),
+                Cell(waiter.owner),
+                Cell(quantity_text(waiter.amount, pool.unit)),
+            )
             since = f"waits for {age_text(waiter.for_)}"
             rows.append((*named, *who, Cell(NONE), Cell(NONE), Cell(since, "yellow")))
     return Table(HOLDER_COLUMNS, rows, frozenset({"AMOUNT"}))

@@ -51,7 +51,7 @@ class End(Change, frozen=True, omit_defaults=True, tag="end"):
 
 
 class Update(Change, frozen=True, omit_defaults=True, tag="update"):
-    """Something of a lease has changed: each of the last three where it is not None."""
+    """Something of a lease has changed: each of the last ones where it is not None."""
 
     lease: str
     owner: str
@@ -65,6 +65,10 @@ class Update(Change, frozen=True, omit_defaults=True, tag="update"):
     note: str | None = None
     moved: str | None = None
     """Id of the instance where it is charged from now on."""
+    restated: Decimal | None = None
+    """The same amount in another unit."""
+    unit: str | None = None
+    """That unit."""
 
     def of(self, lease: Lease) -> Lease:
         """The lease as it is after the change."""
@@ -73,6 +77,8 @@ class Update(Change, frozen=True, omit_defaults=True, tag="update"):
             lease = replace(lease, suspended=self.suspended)
         if self.note is not None:
             lease = replace(lease, note=self.note)
+        if self.restated is not None:
+            lease = replace(lease, amount=self.restated, unit=self.unit)
         return lease if self.moved is None else replace(lease, instance=self.moved)
 
 
@@ -89,6 +95,8 @@ class Override(msgspec.Struct, frozen=True, omit_defaults=True):
     instance: str | None = None
     lasts: float | None = None
     """Seconds after which it ends by itself."""
+    unit: str | None = None
+    """Of a number."""
 
 
 class SetOverride(Change, frozen=True, omit_defaults=True, tag="set"):

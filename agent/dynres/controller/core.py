@@ -79,6 +79,8 @@ class Core:
         self._ticked = now
         self.events: list[Event] = []
         """What has happened for the history, since whoever writes it down has emptied it."""
+        self.restated: list[str] = []
+        """What to say of overrides in another unit, since whoever says it has emptied it."""
         self.registry = Registry(
             rule,
             (host.name for host in configuration.hosts),
@@ -107,6 +109,7 @@ class Core:
     def _wire(self) -> None:
         """Make what stands on the tables, which are new."""
         self.facts.install(self.resources, self.table, self.shared)
+        self.restated += self.operators.restate(self.resources)
         self.overrule()
         self._intake = Intake(self.resources, self.table, self.shared)
         self.columns = Columns(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from typing import Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -11,7 +11,11 @@ from dynres.controller.amounts import NOTHING
 from dynres.controller.changes import AnyChange, Update
 from dynres.controller.charges import Charge, Plan, Planner
 from dynres.controller.distribution import Instance
+from dynres.controller.lease import Lease
 from dynres.controller.pool import Held, Pool, PoolKey
+from dynres.value import check_amount, convert
+
+NO_UNIT: Final = "no unit"
 
 
 class Layout(Protocol):
@@ -115,11 +119,41 @@ class Grounds:
                 pool.waiters.clear()
                 pool.blocker = None
                 del self.pools[pool.key]
+            elif instance is not None:
+                self._restate(pool, said, changes)
         for pool in pools:
             if pool.instance is None and pool.held:
                 self._move_all(pool, said, changes)
                 self.tidy(pool)
         return said, changes
+
+    def _restate(self, pool: Pool, said: list[str], changes: list[AnyChange]) -> None:
+        """Another unit is declared: what is held is the same amount in it, or kept apart."""
+        name, id_ = pool.key
+        apart: dict[str, int] = {}
+        for held in list(pool.held.values()):
+            lease = held.lease
+            if lease.unit == pool.unit:
+                continue
+            amount = in_unit(lease.amount, lease.unit, pool.unit)
+            if amount is None:
+                other = self.pool_at((name, f"{id_} in {lease.unit or NO_UNIT}"))
+                changes.append(_update(lease, moved=other.key[1]))
+                _move(held, other)
+                apart[other.key[1]] = apart.get(other.key[1], 0) + 1
+            else:
+                changes.append(_update(lease, restated=amount, unit=pool.unit))
+                said.append(
+                    f"{name}: lease {lease.id} of job {lease.job} holds {lease.amount:f} "
+                    f"{lease.unit} of {id_}, which is {amount:f} {pool.unit} now"
+                )
+                _restate(held, amount, pool.unit)
+        for where, count in apart.items():
+            now = pool.unit or NO_UNIT
+            said.append(
+                f"{name}: the unit is {now} now; {_leases(count)} kept as {where}, with capacity "
+                "0, until they end"
+            )
 
     def _leasable(self, resource: str) -> Resource | None:
         declared = self.resources.get(resource)
@@ -152,11 +186,15 @@ class Grounds:
             target = self.pool_of(name, lease.host) if self._leasable(name) else None
             if target is None:
                 continue
+            amount = in_unit(lease.amount, lease.unit, target.unit)
+            if amount is None:
+                continue
+            changes.append(_update(lease, moved=target.key[1]))
+            if lease.unit != target.unit:
+                changes.append(_update(lease, restated=amount, unit=target.unit))
+                _restate(held, amount, target.unit)
             _move(held, target)
             moved[target.key[1]] = moved.get(target.key[1], 0) + 1
-            where = target.key[1]
-            known = (lease.id, lease.owner, lease.job, name, id_, lease.host, lease.amount)
-            changes.append(Update(*known, moved=where))
         for where, count in moved.items():
             said.append(f"{name}: instance {id_} is gone; {_leases(count)} now at {where}")
         if pool.held:
@@ -169,6 +207,33 @@ class Grounds:
 def _own(pool: Pool) -> tuple[str, ...]:
     instance = pool.instance
     return (instance.host,) if instance is not None and instance.host is not None else ()
+
+
+def in_unit(amount: Decimal, unit: str | None, to: str | None) -> Decimal | None:
+    """The amount in another unit, rounded up; None where that measures something else."""
+    if unit == to:
+        return amount
+    if unit is None or to is None:
+        return None
+    try:
+        converted = convert(amount, unit, to, rounding="up").normalize()
+        check_amount(converted)
+    except ValueError:
+        return None
+    return converted
+
+
+def _update(lease: Lease, **changed: Any) -> Update:
+    known = (lease.id, lease.owner, lease.job, lease.resource, lease.instance)
+    return Update(*known, lease.host, lease.amount, **changed)
+
+
+def _restate(held: Held, amount: Decimal, unit: str | None) -> None:
+    """The same amount, in another unit."""
+    if held.counted:
+        held.pool.leased += amount - held.lease.amount
+    held.lease = msgspec.structs.replace(held.lease, amount=amount, unit=unit)
+    held.pool.recount()
 
 
 def _leases(count: int) -> str:

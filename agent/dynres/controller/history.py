@@ -47,8 +47,8 @@ class HistoryEntry(msgspec.Struct, frozen=True, kw_only=True):
     at: float
     """Wall-clock time."""
     what: str
-    """granted, released, suspended, resumed, noted, moved, wait, never, set, unset, closed,
-    opened, or the name of an event."""
+    """granted, released, suspended, resumed, noted, moved, restated, wait, never, set, unset,
+    closed, opened, or the name of an event."""
     owner: str | None = None
     job: str | None = None
     lease: str | None = None
@@ -105,7 +105,7 @@ def _told(at: float, change: AnyChange) -> Iterator[HistoryEntry]:
             instance=change.instance,
             host=change.host,
             amount=change.amount,
-            detail=change.cause if isinstance(change, End) else change.note or change.moved,
+            detail=change.cause if isinstance(change, End) else _detail(change),
             by=change.by if isinstance(change, End) else None,
         )
     elif isinstance(change, Event):
@@ -118,7 +118,15 @@ def _told(at: float, change: AnyChange) -> Iterator[HistoryEntry]:
 def _changed(change: Update) -> str:
     if change.suspended is not None:
         return "suspended" if change.suspended else "resumed"
+    if change.restated is not None:
+        return "restated"
     return "moved" if change.moved is not None else "noted"
+
+
+def _detail(change: Update) -> str | None:
+    if change.restated is not None:
+        return f"{change.restated.normalize():f} {change.unit} now"
+    return change.note or change.moved
 
 
 def _operator(

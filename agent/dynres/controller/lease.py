@@ -61,6 +61,8 @@ class Lease(Record, frozen=True, omit_defaults=True, gc=False):
     running: bool = False
     """Taken with `--running`, without asking whether it fits."""
     note: str | None = None
+    unit: str | None = None
+    """Of the amount; None where the resource had none."""
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):

@@ -43,16 +43,18 @@ def acquire_view(answer: Answer, pools: Pools, at: Instant) -> AcquireView:
                     amount=lease.amount,
                     host=lease.host,
                     expires=None if lease.ttl is None else expires_at(known.get(lease.id), at),
+                    unit=lease.unit,
                 )
                 for lease in answer.leases
             ]
         ),
-        shortages=shortage_views(answer.shortages),
+        shortages=shortage_views(answer.shortages, pools),
     )
 
 
-def shortage_views(shortages: Iterable[Shortage]) -> tuple[ShortageView, ...]:
+def shortage_views(shortages: Iterable[Shortage], pools: Pools) -> tuple[ShortageView, ...]:
     """What stands against a request."""
+    resources = pools.grounds.resources
     return tuple(
         [
             ShortageView(
@@ -62,6 +64,7 @@ def shortage_views(shortages: Iterable[Shortage]) -> tuple[ShortageView, ...]:
                 free=lack.free,
                 capacity=lack.capacity,
                 reason=lack.reason,
+                unit=resources[lack.resource].unit if lack.resource in resources else None,
             )
             for lack in shortages
         ]
@@ -83,6 +86,7 @@ def lease_view(held: Held, at: Instant) -> LeaseView:
         expires=expires_at(held, at),
         suspended=lease.suspended,
         note=lease.note,
+        unit=lease.unit,
     )
 
 

@@ -315,6 +315,8 @@ class Leasing:
         said, changes, more = self._pools.configure(core.resources, core.distribution, at)
         self._settling.record(changes)
         self._settling.follow(more)
+        said += core.restated
+        core.restated.clear()
         return said
 
     def leases(self) -> ToldLeases:

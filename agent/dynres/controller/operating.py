@@ -99,6 +99,7 @@ class Operating:
                 hosts,
                 instance,
                 request.lasts,
+                resource.unit,
             )
             changes.append(Set(key, override))
         return changes

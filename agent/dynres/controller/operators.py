@@ -1,8 +1,12 @@
 """What operators have decided: values that beat every other source, and hosts that are closed."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Final
 
+import msgspec
+
+from dynres.config.model import Resource
 from dynres.controller.changes import (
     AnyChange,
     Closed,
@@ -15,6 +19,7 @@ from dynres.controller.changes import (
 )
 from dynres.controller.distribution import Instance
 from dynres.controller.proposal import Instant
+from dynres.value import convert
 
 FOR_EVER: Final = float("inf")
 
@@ -29,13 +34,25 @@ def pool_key(resource: str, instance: str) -> str:
     return f"{resource}/{instance}"
 
 
+def _in_unit(value: float, unit: str | None, to: str | None) -> float | None:
+    if unit == to:
+        return value
+    try:
+        return float(convert(Decimal(repr(value)), unit or "", to or "", rounding="down"))
+    except ValueError:
+        return None
+
+
 class Standing:
     """An override in force; its times are on the serving clock."""
 
-    __slots__ = ("ends", "override", "since")
+    __slots__ = ("ends", "given", "override", "since")
 
     def __init__(self, override: Override, since: float, ends: float) -> None:
+        self.given = override
+        """As it was set."""
         self.override = override
+        """As it counts by the declarations in force."""
         self.since = since
         self.ends = ends
 
@@ -69,6 +86,24 @@ class Operators:
             self.closed[change.host] = change.closed
         elif isinstance(change, OpenHost):
             self.closed.pop(change.host, None)
+
+    def restate(self, resources: Mapping[str, Resource]) -> list[str]:
+        """Units may be others now: numbers mean what they meant; what to say where that is lost."""
+        said: list[str] = []
+        for standing in self.overrides.values():
+            given = standing.given
+            resource = resources.get(given.resource)
+            if resource is None or not isinstance(given.value, float):
+                continue
+            value = _in_unit(given.value, given.unit, resource.unit)
+            if value is None and standing.override.value is not None:
+                said.append(
+                    f"{given.resource}: {given.value:g} {given.unit or ''}, {standing.reason}, "
+                    f"means nothing in the unit {resource.unit or '(none)'}: it counts as "
+                    "unavailable until it is set anew"
+                )
+            standing.override = msgspec.structs.replace(given, value=value)
+        return said
 
     def on_host(self, resource: str, host: str) -> Standing | None:
         """The override of a per-host resource on a host."""

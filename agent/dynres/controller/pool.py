@@ -37,11 +37,8 @@ class Reading(NamedTuple):
     overridden: bool = False
 
 
-class Held(msgspec.Struct, eq=False, gc=False):
-    """A lease in memory, and what of it is on its way into the ledger.
-
-    Outside of garbage collection, because there are many: whoever settles a proposal clears `by`.
-    """
+class Held(msgspec.Struct, eq=False):
+    """A lease in memory, and what of it is on its way into the ledger."""
 
     lease: Lease
     pool: "Pool"
@@ -65,7 +62,8 @@ class Pool:
 
     __slots__ = (
         "_horizon", "_late", "_static_room", "_unseen", "blocker", "declared", "held", "instance",
-        "key", "leased", "measures_free", "resource", "waiters",
+        "key", "leased", "measures_free", "resource", "unit",
+        "waiters",
     )  # fmt: skip
 
     def __init__(self, key: PoolKey, resource: Resource | None, instance: Instance | None) -> None:
@@ -87,6 +85,8 @@ class Pool:
         self.declared: Decimal | None = None
         """The most that files allow to be held at once; None where they do not say."""
         self.measures_free = False
+        self.unit = None if resource is None else resource.unit
+        """Of every amount that is taken of it."""
         self.recount()
         if resource is None or instance is None:
             return

@@ -56,10 +56,10 @@ class PoolAnswers(Readings):
     def _orphan(self, pool: Pool, *, holders: bool) -> PoolView:
         """An instance that no file declares any more, until its leases end."""
         resource, instance = pool.key
-        declared = self._core.resources.get(resource)
+        units = {held.lease.unit for held in pool.held.values()}
         return PoolView(
             resource=resource,
-            unit=None if declared is None else declared.unit,
+            unit=units.pop() if len(units) == 1 else None,
             members=(),
             capacity=NOTHING,
             reported=None,

@@ -151,6 +151,7 @@ class Pools(Releasing):
             lease = Lease(
                 f"{self._prefix}{self._serial}", owner, job, resource, instance, amount,
                 host, wall, slots, request, ask.ttl, boot_id(host), False, ask.running,
+                None, pool.unit,
             )  # fmt: skip
             held = Held(lease, pool, proposal, now, now)
             self.holdings.add(held)
@@ -329,6 +330,7 @@ class Pools(Releasing):
         Gives what to say of leases whose instance is gone, changes to record (nobody waits for
         them), and proposals for waiters. Call it too when the layout is replaced.
         """
+        self.queue.keep_units(self.grounds.resources, resources)
         said, changes = self.grounds.configure(resources, layout)
         return said, changes, self.gained(at)
 

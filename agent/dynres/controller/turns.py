@@ -60,7 +60,7 @@ class Turns:
 
     def _view(self, waiter: Waiter, at: Instant) -> AcquireView:
         ask = waiter.ask
-        lacks = shortage_views(self._pools.shortages(waiter, at))
+        lacks = shortage_views(self._pools.shortages(waiter, at), self._pools)
         return AcquireView(answer="wait", owner=ask.owner, job=ask.job, leases=(), shortages=lacks)
 
     def _over(self, parked: Parked, guest: Guest) -> None:

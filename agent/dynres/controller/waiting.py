@@ -5,12 +5,15 @@ A waiter holds nothing. Those that do not fit are passed over until the oldest h
 or gone. So the oldest waiter is blocked by nobody, and every pool that it needs fills up for it.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
+from dynres.config.model import Resource
 from dynres.controller.changes import RequestKey
-from dynres.controller.lease import Ask
+from dynres.controller.lease import Ask, Need
 from dynres.controller.pool import Pool
 
 if TYPE_CHECKING:
@@ -74,6 +77,20 @@ class Queue:
     def same(self, key: RequestKey) -> Waiter | None:
         """Who waits with the same request id."""
         return self._keys.get(key)
+
+    def keep_units(self, before: Mapping[str, Resource], now: Mapping[str, Resource]) -> None:
+        """Bare amounts were asked for in the units declared then, and mean the same from now on."""
+
+        def kept(need: Need) -> Need:
+            then, later = before.get(need.resource), now.get(need.resource)
+            if need.unit or then is None or later is None or then.unit == later.unit:
+                return need
+            return replace(need, unit=then.unit or "(none)")
+
+        for waiter in self:
+            needs = tuple(map(kept, waiter.ask.needs))
+            if needs != waiter.ask.needs:
+                waiter.ask = replace(waiter.ask, needs=needs)
 
     def join(self, ask: Ask, plan: "Plan", generation: int, now: float) -> Waiter:
         """A new waiter, the last in every queue."""

@@ -18,6 +18,8 @@ class GrantedLease(View, frozen=True, kw_only=True):
     amount: Decimal
     host: str
     expires: str | None
+    unit: str | None = None
+    """Of the amount."""
 
 
 class ShortageView(View, frozen=True, kw_only=True):
@@ -29,6 +31,8 @@ class ShortageView(View, frozen=True, kw_only=True):
     free: Decimal | None
     capacity: Decimal | None
     reason: str
+    unit: str | None = None
+    """Of the amounts."""
 
 
 class AcquireView(View, frozen=True, kw_only=True):
@@ -55,6 +59,8 @@ class LeaseView(View, frozen=True, kw_only=True):
     expires: str | None
     suspended: bool
     note: str | None
+    unit: str | None = None
+    """Of the amount."""
 
 
 class LeasesView(View, frozen=True, kw_only=True):
@@ -87,8 +93,8 @@ class EntryView(View, frozen=True, kw_only=True):
 
     at: str
     what: str
-    """granted, released, suspended, resumed, noted, moved, wait, never, set, unset, closed,
-    opened, forgotten, reporter"""
+    """granted, released, suspended, resumed, noted, moved, restated, wait, never, set, unset,
+    closed, opened, forgotten, reporter"""
     owner: str | None
     job: str | None
     lease: str | None
