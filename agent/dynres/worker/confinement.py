@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from dynres.worker.task_groups import ALL, PROBES
+
 MOUNT: Final = Path("/sys/fs/cgroup")
 SHARE: Final = 0.75
 """Of the unit's own limits."""
@@ -19,14 +21,13 @@ TASKS: Final = 2048
 """Where the unit has no limit of its own."""
 MEMORY_SHARE: Final = 0.5
 """Of the machine's memory, where the unit has no limit of its own."""
-PROBES: Final = "probes"
 AGENT: Final = "agent"
 
 log = logging.getLogger(__name__)
 
 
 class Confinement:
-    """The group, as its folders: one in cgroup v2, one for each controller in v1."""
+    """The group of helpers, as its folders: one in cgroup v2, one for each controller in v1."""
 
     def __init__(self, folders: tuple[Path, ...]) -> None:
         self.folders = folders
@@ -76,7 +77,11 @@ def _paths(text: str) -> dict[str, str]:
 
 
 def _unified(unit: Path) -> tuple[Path, ...]:
-    """cgroup v2: a group with members cannot bound groups below it, so we move to one as well."""
+    """cgroup v2: a group with members cannot bound groups below it, so we move to one as well.
+
+    For the same reason helpers are not in the group of all probes itself: it is divided further
+    for probes that need a bound of their own (`task_groups`).
+    """
     if not _is_delegated(unit):
         return ()
     agent, probes = unit / AGENT, unit / PROBES
@@ -90,7 +95,11 @@ def _unified(unit: Path) -> tuple[Path, ...]:
     for controller in wanted:
         file = f"{controller}.max"
         (probes / file).write_text(str(_bound(controller, unit / file)))
-    return (probes,)
+    members = probes / ALL
+    members.mkdir(exist_ok=True)
+    if "pids" in wanted:
+        (probes / "cgroup.subtree_control").write_text("+pids")
+    return (members,)
 
 
 def _legacy(unit: Path, controller: str) -> Path | None:

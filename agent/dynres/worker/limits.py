@@ -13,6 +13,7 @@ import os
 import resource
 import time
 
+from dynres.worker import task_groups
 from dynres.worker.spawn import spawn as spawn_plain
 
 TYPE_CHECKING = False
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 NOT_OF_ROOT = (
-    "`processes: {}` cannot be held for a probe of root, whom the system does not count; "
-    "let it run as another user (`user:`)"
+    "`processes: {}` cannot be held for a probe of root, whom the system does not count: it needs "
+    "the service's control group (systemd's `Delegate=yes`), or another user (`user:`)"
 )
 
 _SIGKILL = 9
@@ -32,15 +33,22 @@ _FOLDERS = ("/dev/shm", "/run", "/tmp", "/var/tmp")
 class Limits:
     """What differs from the launcher's own; false where nothing does."""
 
-    __slots__ = ("cpu", "memory", "nice", "processes")
+    __slots__ = ("cpu", "group", "memory", "nice", "processes")
 
     def __init__(
-        self, nice: int, memory: int | None, cpu: float | None, processes: int | None = None
+        self,
+        nice: int,
+        memory: int | None,
+        cpu: float | None,
+        processes: int | None = None,
+        group: str | None = None,
     ) -> None:
         self.nice = nice
         self.memory = memory
         self.cpu = cpu
         self.processes = processes
+        self.group = group
+        """The control group that holds `processes`; None: the system counts this user's."""
 
     def __bool__(self) -> bool:
         wanted = (self.memory, self.cpu, self.processes)
@@ -54,7 +62,9 @@ class Limits:
             seconds = max(1, -int(-self.cpu // 1))
             # SIGXCPU at the limit, SIGKILL one second later for those who catch it.
             self._prlimit(pid, "cpu", resource.RLIMIT_CPU, seconds, seconds + 1)
-        if self.processes is not None:
+        if self.processes is not None and self.group is not None:
+            task_groups.move(pid, self.group)
+        elif self.processes is not None:
             # The system counts all that this user has. Among them already are the child itself, and
             # this thread, which is about to end.
             most = _tasks_of(os.geteuid()) - 2 + self.processes

@@ -78,6 +78,8 @@ class Run(Request):
         """Its starter has come back."""
         self.mark = 0
         """The number that its process is marked with (`run_marks`); 0 before its creation."""
+        self.group: str | None = None
+        """The control group that bounds its tasks, where it needs one."""
         self.reported = False
         """The agent has been told; what remains is to clear up."""
         self.blocks = False
@@ -98,6 +100,11 @@ class Run(Request):
         """What a stream printed and the agent has not been sent."""
         self._stdout = bytearray()
         self._stderr = bytearray()
+
+    @property
+    def probe(self) -> str:
+        """What the runs of one probe have in common: their names are PROBE-NUMBER."""
+        return self.run.rpartition("-")[0] or self.run
 
     @property
     def words(self) -> str:

@@ -22,6 +22,7 @@ from dynres.worker.ownership import UnsafeFile, check
 from dynres.worker.run_marks import RunMarks
 from dynres.worker.spawn import spawn
 from dynres.worker.start_errors import explain
+from dynres.worker.task_groups import TaskGroups
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class Starts:
         self._agent = agent
         self._owner = owner
         self._marks = RunMarks(agent)
+        self._groups = TaskGroups()
         self._queue: deque[Run] = deque()
         self._calls: SimpleQueue[None] = SimpleQueue()
         """One item wakes one idle thread."""
@@ -177,9 +179,11 @@ class Starts:
 
     def _start(self, run: Run) -> Child | NotStarted:
         path = run.argv[0]
-        if run.processes is not None and os.geteuid() == 0:
-            return NotStarted("refused", limits.NOT_OF_ROOT.format(run.processes))
         try:
+            if run.processes is not None and os.geteuid() == 0:
+                run.group = self._groups.of(run.probe, run.processes)
+                if run.group is None:
+                    return NotStarted("refused", limits.NOT_OF_ROOT.format(run.processes))
             path = find(path, run.env)
             if not run.allow_unsafe:
                 check(path, run.argv, (self._owner, *run.trusted))
@@ -219,7 +223,7 @@ class Starts:
     def _retry_busy(self, run: Run, path: str, fds: list[int]) -> int:
         env = {**run.env, "DYNRES_AGENT": self._agent, "DYNRES_RUN": run.run}
         cwd = None if run.cwd == "/" else run.cwd
-        wanted = limits.Limits(run.nice, run.memory, run.cpu, run.processes)
+        wanted = limits.Limits(run.nice, run.memory, run.cpu, run.processes, run.group)
         for attempt in range(BUSY_TRIES):
             turn = self._marks.enter(run)
             try:
