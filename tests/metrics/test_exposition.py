@@ -11,7 +11,13 @@ from prometheus_client.parser import text_string_to_metric_families
 from test_metrics import READY, page_of
 
 from dynres.exposition import plain_text
-from dynres.metrics import AgentMetrics, ControllerMetrics, ControllerNumbers, CurrentValue
+from dynres.metrics import (
+    DURATIONS,
+    AgentMetrics,
+    ControllerMetrics,
+    ControllerNumbers,
+    CurrentValue,
+)
 from dynres.page import Page
 
 
@@ -33,6 +39,29 @@ def families(text: str) -> list[tuple[str, str, str, list[str]]]:
         (f.name, f.type, f.documentation, [f"{s.name} {s.labels} {s.value}" for s in f.samples])
         for f in text_string_to_metric_families(text)
     ]
+
+
+def test_durations_are_the_histogram_that_the_library_would_make() -> None:
+    spans = [0.0001, 0.005, 0.0051, 0.3, 60.0, 61.0]
+    metrics, registry = AgentMetrics(list), CollectorRegistry()
+    own = Histogram(
+        "dynres_probe_duration_seconds",
+        "How long a probe run took.",
+        ["probe"],
+        buckets=DURATIONS,
+        registry=registry,
+    )
+    for seconds in spans:
+        for probe in ("p", "q"):
+            metrics.ran(probe, "ok", seconds)
+            own.labels(probe).observe(seconds)
+    ours = [f for f in metrics.registry.collect() if f.name == "dynres_probe_duration_seconds"]
+    told = [families(plain_text(found).decode()) for found in (ours, registry.collect())]
+    without = [
+        [line for line in lines if "_created" not in line] for *_, lines in told[0] + told[1]
+    ]
+    assert without[0] == without[2]
+    assert len(told[0][1][3]) == 2  # when each was created
 
 
 @pytest.mark.parametrize(

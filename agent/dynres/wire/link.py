@@ -10,12 +10,12 @@ import errno
 import math
 import random
 import re
+import struct
 import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
 import zmq
-from zmq.utils.monitor import parse_monitor_message
 
 HEARTBEAT_MS: Final = 3000
 HEARTBEAT_TIMEOUT_MS: Final = 9000
@@ -27,6 +27,8 @@ CONNECT_TIME: Final = 2.5
 """Seconds for the connections of one request to all its endpoints, however long it may take."""
 
 
+_EVENT = struct.Struct("=hi")
+"""An event of a monitor, and its value."""
 _MAPPED = re.compile(r"\[::ffff:([0-9.]+)\]")
 """An IPv4 address as a socket for both kinds shows it."""
 
@@ -222,8 +224,9 @@ class Dealer:
         self._on_message(frames[0] if len(frames) == 1 else b"")
 
     def _take_state(self) -> None:
-        event = parse_monitor_message(self._monitor.recv_multipart(zmq.NOBLOCK))
-        self._on_state(event["event"] == zmq.EVENT_HANDSHAKE_SUCCEEDED)
+        # Not by `zmq.utils.monitor`, which brings `zmq.asyncio`.
+        event, _ = _EVENT.unpack(self._monitor.recv_multipart(zmq.NOBLOCK)[0])
+        self._on_state(event == zmq.EVENT_HANDSHAKE_SUCCEEDED)
 
     def send(self, body: bytes) -> bool:
         """Send now; False where there is no connection or it takes nothing more."""
