@@ -1,4 +1,5 @@
 import asyncio
+import shlex
 import signal
 import socket
 import urllib.error
@@ -204,6 +205,31 @@ async def test_sighup_at_any_instant_also_during_start_never_kills(stub, home, s
         for _ in range(20):
             agent.send(signal.SIGHUP)
     await stub.until(lambda: stub.values.get("one") == 19)
+    assert await agent.stop() == 0
+
+
+def as_its_unit_starts_it():
+    """The command before the program in the unit's ExecStart."""
+    unit = Path(__file__).parents[2] / "systemd" / "dynres-agent.service"
+    line = next(line for line in unit.read_text().splitlines() if line.startswith("ExecStart="))
+    words = shlex.split(line.removeprefix("ExecStart="))
+    assert words[-1].endswith("exec /opt/dynres/bin/dynres agent")
+    return *words[:-1], words[-1].replace("/opt/dynres/bin/dynres agent", '"$0" "$@"')
+
+
+@with_stub
+async def test_started_by_its_unit_a_sighup_before_the_first_instruction_does_not_kill_either(
+    stub, home, start
+):
+    write(home, one())
+    agent = start(under=as_its_unit_starts_it())
+    await agent.until_it_blocks_signals("SigIgn")
+    while not stub.values:
+        agent.send(signal.SIGHUP)
+        await asyncio.sleep(0.002)
+    write(home, one(value=9))
+    agent.send(signal.SIGHUP)  # ignored no longer
+    await stub.until(lambda: stub.values.get("one") == 9)
     assert await agent.stop() == 0
 
 

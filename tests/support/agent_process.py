@@ -93,16 +93,16 @@ class AgentProcess:
             await asyncio.sleep(0.01)
         return answer
 
-    async def until_it_blocks_signals(self) -> None:
-        """Wait for its first instruction."""
+    async def until_it_blocks_signals(self, mask: str = "SigBlk") -> None:
+        """Wait for its first instruction; with `SigIgn`, for that of what ignores them before."""
         status = Path(f"/proc/{self.pid}/status")
 
-        def blocks() -> bool:
+        def holds() -> bool:
             lines = status.read_text().splitlines()
-            mask = next((line for line in lines if line.startswith("SigBlk")), "SigBlk: 0")
-            return bool(int(mask.split()[1], 16) & READY_MASK)
+            found = next((line for line in lines if line.startswith(mask)), f"{mask}: 0")
+            return bool(int(found.split()[1], 16) & READY_MASK)
 
-        await self.until(blocks)
+        await self.until(holds)
 
     def close(self) -> None:
         """End it whatever its state."""

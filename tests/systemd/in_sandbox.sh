@@ -92,6 +92,20 @@ kill -KILL "$first"
 until_true "the agent's restart" restarted
 fact restarts "$(systemctl show -P NRestarts dynres-agent)"
 
+# Hangups from the unit's own first instruction on: each is a reload, none an end.
+systemctl stop dynres-agent
+systemctl start --no-block dynres-agent
+main=0
+until [[ $main != 0 ]]; do main=$(systemctl show -P MainPID dynres-agent); done
+until grep -q '^Sig\(Ign\|Cgt\):.*[13579bdf]$' "/proc/$main/status"; do :; done
+until systemctl -q is-active dynres-agent; do
+  for _ in $(seq 20); do kill -HUP "$main"; done
+done
+is_ready() { [[ $(systemctl is-active dynres-agent) == active ]]; } # and not "reloading"
+until_true "the end of the reloads" is_ready
+fact hung_up "$(systemctl is-active dynres-agent),$(systemctl show -P NRestarts dynres-agent)"
+fact same_process "$([[ $(systemctl show -P MainPID dynres-agent) == "$main" ]] && echo yes)"
+
 systemctl stop dynres-agent dynres-controller
 fact stopped "$(systemctl is-active dynres-controller dynres-agent | xargs)"
 fact results "$(systemctl show -P Result dynres-controller dynres-agent | xargs)"

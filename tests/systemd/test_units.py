@@ -83,6 +83,12 @@ def test_an_agent_that_is_killed_is_started_again(facts):
 
 @pytest.mark.timeout(120)
 @pytest.mark.xdist_group("systemd")
+def test_hangups_while_the_agent_starts_do_not_end_it(facts):
+    assert (facts["hung_up"], facts["same_process"]) == ("active,0", "yes")
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.xdist_group("systemd")
 def test_a_broken_file_ends_the_start_with_the_fault_and_is_not_tried_again(facts):
     assert facts["bad_file"] == "exit-code,0"
     assert int(facts["bad_file_says"]) >= 1
