@@ -19,6 +19,7 @@ from dynres.asking.errors import (
     UnreachableError,
     expect,
     names,
+    text,
     waiting,
 )
 from dynres.asking.making import read_need
@@ -151,7 +152,9 @@ class Client(LeaseVerbs):
         timeout: float | None = None,
     ) -> Explanation:
         """All about one value, and why the requirement `where` holds on that host or does not."""
-        request = AskExplain(host=host, resource=resource, where=where)
+        request = AskExplain(
+            host=text("host", host), resource=text("resource", resource), where=text("where", where)
+        )
         return self._ask(request, Explained, timeout).view
 
     def watch(self, where: str | None = None, *, timeout: float | None = None) -> Iterator[AnyLine]:

@@ -85,6 +85,53 @@ def test_the_list_of_verbs_imports_none_of_them():
     assert done.stdout.splitlines()[-1] == "['dynres.cli.main', 'dynres.cli.output']"
 
 
+def help_of(verb):
+    command = COMMANDS[verb,]
+    return command.get_help(click.Context(command, info_name=verb))
+
+
+@pytest.mark.parametrize(
+    ("verb", "options"),
+    [
+        ("acquire", ("--job", "--host", "--need")),
+        ("run", ("--need",)),
+        ("suspend", ("--job",)),
+        ("resume", ("--job",)),
+        ("reconcile", ("--jobs", "--as-of")),
+        ("set", ("--reason",)),
+    ],
+)
+def test_the_help_marks_what_is_required(verb, options):
+    text = " " + " ".join(help_of(verb).split("Options:")[1].split())
+    for option in options:
+        shown = text.partition(f" {option} ")[2].partition(" --")[0]
+        assert shown.endswith("[required]"), text
+    assert text.count("[required]") == len(options)
+
+
+@pytest.mark.parametrize("verb", ["release", "renew", "set"])
+def test_the_help_says_where_one_of_several_options_is_required(verb):
+    text = " ".join(help_of(verb).split("Options:")[0].split())
+    assert "is required" in text
+
+
+@pytest.mark.parametrize(
+    ("state", "why"),
+    [("/proc/nope/state", "No such file or directory"), ("FILE", "not a directory")],
+)
+def test_a_folder_for_the_state_that_cannot_be_made_is_told_with_what_to_do(
+    dynres, tmp_path, state, why
+):
+    (tmp_path / "resources.yaml").write_text("resources: []\n")
+    (tmp_path / "FILE").write_text("")
+    port = ("--agent-port", "0", "--client-port", "0", "--feed-port", "0")
+    place = tmp_path / state
+    done = dynres("controller", "--config", tmp_path, *port, "--state", place)
+    assert done.returncode == 1
+    assert f"{place}: the folder for the controller's state cannot be made: {why}" in done.stderr
+    assert "name another with --state" in done.stderr
+
+
 def test_no_arguments_show_the_help_as_a_usage_error(dynres):
     done = dynres()
     assert done.returncode == 2

@@ -198,7 +198,12 @@ def test_overrides_and_closed_hosts_are_set_shown_and_taken_back(here):
     told = here.call("explain", "h1", "iris").stdout
     assert "has set it at" in told
     assert "audit" in told
-    assert here.call("unset", "iris").returncode == 0
+    done = document(here.call("unset", "iris", "--pool", "iris", "--json"))
+    assert done == {"overrides": [], "hosts": [], "pools": ["iris"]}
+    here.call("set", "iris", "3", "--pool", "iris", "--reason", "audit")
+    told = here.call("unset", "iris").stdout
+    assert told == "iris is as declared or measured again for pool iris\n"
+    assert here.call("unset", "iris").stdout == "nothing to do\n"
     assert here.call("host", "close", "h[1-2]", "--reason", "rack").returncode == 0
     detail = document(here.call("hosts", "h1", "--all-hosts", "--json"))
     assert detail["hosts"] == ["h1"]

@@ -208,3 +208,37 @@ def test_the_async_client_has_the_same_verbs() -> None:
     assert verbs == {name for name in vars(AsyncClient) if not name.startswith("_")}
     with controller(echo) as endpoint:
         asyncio.run(go(endpoint))
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda c: c.acquire(4711, ["h1"], {"iris": 1}), "job: expected a text, got 4711; '4711'?"),
+        (lambda c: c.acquire("1", [7], {"iris": 1}), "host: expected a text, got 7"),
+        (lambda c: c.acquire("1", {"h1": "4"}, {"iris": 1}), "slots on h1: expected a whole numb"),
+        (lambda c: c.acquire("1", ["h1"], {5: 1}), "resource: expected a text, got 5"),
+        (lambda c: c.acquire("1", ["h1"], [5]), "need: expected a text, got 5"),
+        (lambda c: c.acquire("1", ["h1"], ["a=1"], ttl="60s"), "ttl: expected a number of seconds"),
+        (lambda c: c.acquire("1", ["h1"], ["a=1"], request=1), "request: expected a text, got 1"),
+        (lambda c: c.release(4711), "job: expected a text, got 4711"),
+        (lambda c: c.release(lease=17), "lease: expected a text, got 17"),
+        (lambda c: c.release(lease=[17]), "a name: expected a text, got 17"),
+        (lambda c: c.renew(4711), "job: expected a text, got 4711"),
+        (lambda c: c.suspend(4711), "job: expected a text, got 4711"),
+        (lambda c: c.resume(4711), "job: expected a text, got 4711"),
+        (lambda c: c.reconcile([1, 2], 0.0), "a name: expected a text, got 1"),
+        (lambda c: c.leases(job=4711), "job: expected a text, got 4711"),
+        (lambda c: c.history(job=4711), "job: expected a text, got 4711"),
+        (lambda c: c.history(since="1h"), "since: expected a number of seconds, got '1h'"),
+        (lambda c: c.set("r", [1], hosts=["h1"], reason="x"), "value: expected a number, a text"),
+        (lambda c: c.set("r", 1, hosts=["h1"], reason=5), "reason: expected a text, got 5"),
+        (lambda c: c.close_hosts([1], reason="x"), "a name: expected a text, got 1"),
+        (lambda c: c.explain(1, "iris"), "host: expected a text, got 1"),
+        (lambda c: c.values([1]), "a name: expected a text, got 1"),
+        (lambda c: c.hosts(5), "where: expected a requirement as text, got 5"),
+    ],
+)
+def test_what_is_no_text_or_number_is_told_by_its_name_before_anything_is_asked(call, said):
+    with Client("tcp://127.0.0.1:1") as client, pytest.raises(TypeError) as told:
+        call(client)
+    assert str(told.value).startswith(said)

@@ -122,6 +122,8 @@ async def test_an_override_ends_by_itself_and_wakes_who_waits(tmp_path):
         assert answer.answer == "granted"
         whats = [(e.what, e.by) for e in (await client.history(pool="iris")).entries]
         assert ("unset", None) in whats
+        [unset] = [e for e in (await client.history()).entries if e.what == "unset"][-1:]
+        assert unset.detail == "its time is over"
 
 
 async def test_an_override_survives_a_reload_and_a_restart(tmp_path):

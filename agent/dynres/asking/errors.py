@@ -54,7 +54,21 @@ def waiting(body: bytes) -> Waiting | None:
 
 
 def names(given: Iterable[str]) -> tuple[str, ...]:
-    """A list of names, which a text alone is not."""
+    """A list of names, which a text alone is not. Raises TypeError."""
     if isinstance(given, str):
         raise TypeError(f"expected a list of names, got the text {given!r}")
-    return tuple(given)
+    return tuple(text("a name", name) for name in given)
+
+
+def text(what: str, given: T) -> T:
+    """What must be a text, or None where nothing need be given. Raises TypeError."""
+    if given is None or isinstance(given, str):
+        return given
+    raise TypeError(f"{what}: expected a text, got {given!r}; {str(given)!r}?")
+
+
+def seconds(what: str, given: T) -> T:
+    """What must be seconds, or None. Raises TypeError."""
+    if given is None or (isinstance(given, int | float) and not isinstance(given, bool)):
+        return given
+    raise TypeError(f"{what}: expected a number of seconds, got {given!r}")

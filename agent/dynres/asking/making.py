@@ -5,9 +5,9 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
-from dynres.asking.errors import names
+from dynres.asking.errors import names, seconds, text
 from dynres.value import Value, read_amount, read_number, split_quantity
 from dynres.wire.leasing import LOCAL, Acquire, Need, Reconcile, Release, Renew, Seat
 
@@ -47,10 +47,11 @@ def read_needs(needs: Needs) -> tuple[Need, ...]:
         raise TypeError(f"expected a list of needs or a mapping, got the text {needs!r}")
     if isinstance(needs, Mapping):
         return tuple(_amount(name, amount) for name, amount in needs.items())
-    return tuple(need if isinstance(need, Need) else read_need(need) for need in needs)
+    return tuple(n if isinstance(n, Need) else read_need(text("need", n)) for n in needs)
 
 
 def _amount(name: str, amount: Amount) -> Need:
+    text("resource", name)
     if isinstance(amount, str):
         return _need(name, amount)
     if isinstance(amount, bool) or not isinstance(amount, Decimal | int | float):
@@ -64,8 +65,14 @@ def read_seats(hosts: Hosts, slots: int = 1) -> tuple[Seat, ...]:
     if isinstance(hosts, str):
         raise TypeError(f"expected a list of hosts, got the text {hosts!r}")
     if isinstance(hosts, Mapping):
-        return tuple(Seat(host, count) for host, count in hosts.items())
-    return tuple(host if isinstance(host, Seat) else Seat(host, slots) for host in hosts)
+        return tuple(_seat(host, count) for host, count in hosts.items())
+    return tuple(host if isinstance(host, Seat) else _seat(host, slots) for host in hosts)
+
+
+def _seat(host: str, slots: int) -> Seat:
+    if isinstance(slots, bool) or not isinstance(slots, int):
+        raise TypeError(f"slots on {host}: expected a whole number, got {slots!r}")
+    return Seat(text("host", host), slots)
 
 
 def new_request_id() -> str:
@@ -87,14 +94,14 @@ def acquire_request(
 ) -> Acquire:
     """A request to acquire; one without an id gets one."""
     return Acquire(
-        owner=owner,
-        job=job,
+        owner=text("owner", owner),
+        job=text("job", job),
         needs=read_needs(needs),
         seats=read_seats(hosts, slots),
-        request=request or new_request_id(),
-        ttl=ttl,
+        request=text("request", request) or new_request_id(),
+        ttl=seconds("ttl", ttl),
         running=running,
-        wait=wait,
+        wait=seconds("wait", wait),
     )
 
 
@@ -107,15 +114,25 @@ def release_request(
     who: str | None = None,
 ) -> Release:
     """A request to release by job, lease or host."""
-    leases = (lease,) if isinstance(lease, str) else tuple(lease)
-    return Release(owner=owner, job=job, leases=leases, host=host, who=who)
+    return Release(
+        owner=text("owner", owner),
+        job=text("job", job),
+        leases=_leases(lease),
+        host=text("host", host),
+        who=text("who", who),
+    )
+
+
+def _leases(lease: Any) -> tuple[str, ...]:
+    single = isinstance(lease, str) or not isinstance(lease, Iterable)
+    return (text("lease", lease),) if single else names(lease)
 
 
 def renew_request(
     job: str | None = None, *, lease: str | Iterable[str] = (), owner: str = LOCAL
 ) -> Renew:
     """A request to renew by job or lease."""
-    return Renew(owner=owner, job=job, leases=(lease,) if isinstance(lease, str) else tuple(lease))
+    return Renew(owner=text("owner", owner), job=text("job", job), leases=_leases(lease))
 
 
 def reconcile_request(
@@ -133,9 +150,11 @@ def reconcile_request(
     age = time.time() - begun
     if age < 0:
         raise ValueError(f"the list was begun {-age:.0f} s from now: expected a time in the past")
-    return Reconcile(owner=owner, jobs=names(jobs), age=age, allow_empty=allow_empty)
+    return Reconcile(owner=text("owner", owner), jobs=names(jobs), age=age, allow_empty=allow_empty)
 
 
 def override_value(value: Value | int | None) -> Value | None:
-    """A value for an override; None: unavailable."""
+    """A value for an override; None: unavailable. Raises TypeError."""
+    if not (value is None or isinstance(value, str | int | float)):
+        raise TypeError(f"value: expected a number, a text, a boolean or None, got {value!r}")
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from dynres.asking import making
-from dynres.asking.errors import names
+from dynres.asking.errors import names, seconds, text
 from dynres.asking.making import Hosts, Needs
 from dynres.value import Value
 from dynres.wire.lease_views import (
@@ -126,11 +126,15 @@ class LeaseVerbs(Asks):
 
     def suspend(self, job: str, *, owner: str = LOCAL, timeout: float | None = None) -> ReleaseView:
         """Give back what the job holds of resources with flag `release`, until it resumes."""
-        return self._ask(Suspend(owner=owner, job=job), Released, timeout).view
+        return self._ask(
+            Suspend(owner=text("owner", owner), job=text("job", job)), Released, timeout
+        ).view
 
     def resume(self, job: str, *, owner: str = LOCAL, timeout: float | None = None) -> AcquireView:
         """Take the suspended amounts again, all of them, or answer `wait`."""
-        return self._ask(Resume(owner=owner, job=job), Acquired, timeout).view
+        return self._ask(
+            Resume(owner=text("owner", owner), job=text("job", job)), Acquired, timeout
+        ).view
 
     def reconcile(
         self,
@@ -154,7 +158,8 @@ class LeaseVerbs(Asks):
         timeout: float | None = None,
     ) -> LeasesView:
         """Every lease, or those of a job, an owner or a host."""
-        return self._ask(AskLeases(owner=owner, job=job, host=host), Leases, timeout).view
+        made = AskLeases(owner=text("owner", owner), job=text("job", job), host=text("host", host))
+        return self._ask(made, Leases, timeout).view
 
     def history(
         self,
@@ -167,7 +172,13 @@ class LeaseVerbs(Asks):
         timeout: float | None = None,
     ) -> HistoryView:
         """What has happened within `since` seconds (None: in 30 days), the newest 10,000."""
-        made = AskHistory(pool=pool, job=job, host=host, owner=owner, since=since)
+        made = AskHistory(
+            pool=text("pool", pool),
+            job=text("job", job),
+            host=text("host", host),
+            owner=text("owner", owner),
+            since=seconds("since", since),
+        )
         return self._ask(made, History, timeout).view
 
     def set(
@@ -184,13 +195,13 @@ class LeaseVerbs(Asks):
     ) -> ChangedView:
         """Let a value count on hosts or for a pool, whatever is measured; None: unavailable."""
         made = SetOverride(
-            resource=resource,
+            resource=text("resource", resource),
             value=making.override_value(value),
             hosts=names(hosts),
-            pool=pool,
-            reason=reason,
-            who=who,
-            lasts=lasts,
+            pool=text("pool", pool),
+            reason=text("reason", reason),
+            who=text("who", who),
+            lasts=seconds("lasts", lasts),
         )
         return self._ask(made, Changed, timeout).view
 
@@ -204,7 +215,12 @@ class LeaseVerbs(Asks):
         timeout: float | None = None,
     ) -> ChangedView:
         """Let the declared or measured value count again; without hosts and pool everywhere."""
-        made = UnsetOverride(resource=resource, hosts=names(hosts), pool=pool, who=who)
+        made = UnsetOverride(
+            resource=text("resource", resource),
+            hosts=names(hosts),
+            pool=text("pool", pool),
+            who=text("who", who),
+        )
         return self._ask(made, Changed, timeout).view
 
     def close_hosts(
@@ -212,7 +228,9 @@ class LeaseVerbs(Asks):
     ) -> ChangedView:
         """Give these hosts no work from now on; they keep their leases."""
         return self._ask(
-            CloseHosts(hosts=names(hosts), reason=reason, who=who), Changed, timeout
+            CloseHosts(hosts=names(hosts), reason=text("reason", reason), who=text("who", who)),
+            Changed,
+            timeout,
         ).view
 
     def open_hosts(
@@ -225,7 +243,9 @@ class LeaseVerbs(Asks):
     ) -> ChangedView:
         """Give these hosts work again."""
         return self._ask(
-            OpenHosts(hosts=names(hosts), reason=reason, who=who), Changed, timeout
+            OpenHosts(hosts=names(hosts), reason=text("reason", reason), who=text("who", who)),
+            Changed,
+            timeout,
         ).view
 
     def forget_hosts(
@@ -237,7 +257,7 @@ class LeaseVerbs(Asks):
         timeout: float | None = None,
     ) -> ChangedView:
         """Know hosts that are not declared, not up and hold nothing no more."""
-        made = ForgetHosts(hosts=names(hosts), reason=reason, who=who)
+        made = ForgetHosts(hosts=names(hosts), reason=text("reason", reason), who=text("who", who))
         return self._ask(made, Changed, timeout).view
 
 

@@ -59,7 +59,7 @@ def need_option(function: Decorated) -> Decorated:
         metavar="R=AMOUNT",
         multiple=True,
         callback=_needs,
-        help="What it needs, as iris=2, scratch=20GB/host or cores=1/slot; repeatable.",
+        help="What it needs, as iris=2, scratch=20GB/host or cores=1/slot; repeatable. [required]",
     )(function)
 
 

@@ -48,8 +48,10 @@ def given_back(view: ReleaseView, *, as_json: bool, none: str = "nothing was hel
 
 @click.command()
 @click.argument("stream", metavar="[-]", required=False)
-@click.option("--job", metavar="J", help="The job; any text.")
-@click.option("--host", metavar="SET[*SLOTS]", help="Where it runs: h1*4,h2*8 or node[01-04].")
+@click.option("--job", metavar="J", help="The job; any text. [required]")
+@click.option(
+    "--host", metavar="SET[*SLOTS]", help="Where it runs: h1*4,h2*8 or node[01-04]. [required]"
+)
 @need_option
 @click.option("--slots", metavar="N", type=click.IntRange(1), default=1, help="Slots on each host.")
 @ttl_option
@@ -77,7 +79,7 @@ def acquire(
     """Take amounts for a job: all of them, or none.
 
     Exit code 0: granted. 75: not now. 69: never, by what the files declare. With `-` it reads one
-    JSON request a line and answers each with a line, in order.
+    JSON request a line and answers each with a line, in order; no option is required then.
 
     \b
     Example:
@@ -127,7 +129,10 @@ def release(
     controller: tuple[str, ...],
     as_json: bool,
 ) -> int:
-    """Give amounts back. What is released already, or a job that holds nothing, is no error.
+    """Give amounts back, by --job, --lease or --host: one of them is required, or `-`.
+
+    What is released already, or a job that holds nothing, is no error. With `-` it reads one JSON
+    request a line.
 
     \b
     Example:
@@ -164,7 +169,9 @@ def renew(
     controller: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Give leases their full ttl again. Exit code 1 where the job holds nothing.
+    """Give leases their full ttl again, by --job or --lease: one of them is required.
+
+    Exit code 1 where the job holds nothing.
 
     \b
     Example:

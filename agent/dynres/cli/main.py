@@ -139,7 +139,8 @@ def run(arguments: Sequence[str]) -> int:
     except click.ClickException as error:
         failed = CommandError(error.format_message(), exit_code=error.exit_code)
     except OSError as error:
-        failed = CommandError(str(error))
+        known = error.filename is not None
+        failed = CommandError(f"{error.filename}: {error.strerror}" if known else str(error))
     except (click.Abort, KeyboardInterrupt):
         return Exit.INTERRUPTED
     except ReaderGoneError:

@@ -42,6 +42,8 @@ def set_(
 ) -> None:
     """Let VALUE count for RESOURCE, on hosts or for a pool; it beats every other source.
 
+    One of --host and --pool is required.
+
     It survives reload and restart. What is measured stays visible as `reported`.
 
     \b
@@ -87,8 +89,11 @@ def unset(
     hosts = _targets(host, pool)
     with asking(controller) as client:
         view = client.unset(resource, hosts=hosts, pool=pool, who=who())
-    where = "on" if pool is None else "for pool"
-    _changed(view, f"{resource} is as declared or measured again {where}", as_json=as_json)
+    again = f"{resource} is as declared or measured again"
+    for one in () if as_json else view.pools:
+        output.say(f"{again} for pool {one}")
+    if as_json or view.hosts or not view.pools:
+        _changed(view, f"{again} on", as_json=as_json)
 
 
 def _changed(view: ChangedView, what: str, *, as_json: bool) -> None:

@@ -163,5 +163,6 @@ def _operator(
                 resource=change.resource,
                 instance=change.instance,
                 host=host,
+                detail="its time is over" if change.who is None else None,
                 by=change.who,
             )

@@ -227,6 +227,7 @@ class Operating:
         at = self._instant()
         overrides: list[OverrideView] = []
         hosts: dict[str, None] = {}
+        pools: dict[str, None] = {}
         for change in changes:
             if isinstance(change, Set):
                 standing = self._core.operators.overrides.get(change.key)
@@ -234,10 +235,12 @@ class Operating:
                     own = change.override.hosts
                     overrides.append(override_view(standing, own[0] if own else None, at))
             elif isinstance(change, UnsetOverride):
-                hosts.update(dict.fromkeys(change.hosts or (change.instance or "",)))
+                hosts.update(dict.fromkeys(change.hosts))
+                if change.instance is not None:
+                    pools[change.instance] = None
             elif isinstance(change, CloseHost | OpenHost | Event):
                 hosts[change.host or ""] = None
-        return ChangedView(overrides=tuple(overrides), hosts=tuple(hosts))
+        return ChangedView(overrides=tuple(overrides), hosts=tuple(hosts), pools=tuple(pools))
 
 
 def read_override(resource: Resource, given: Value) -> Value:

@@ -87,8 +87,15 @@ def registration_rule(configuration: Configuration, endpoint: str) -> Rule:
 def state_folder(options: ControllerOptions, configuration: Configuration) -> Path:
     """The folder of what must survive a restart, made where it is missing.
 
-    Raises OSError where it cannot be made.
+    Raises OSError where it cannot be made, with what to do.
     """
     folder = options.state or Path(configuration.controller.state)
-    folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+    try:
+        folder.mkdir(mode=0o750, parents=True, exist_ok=True)
+    except OSError as error:
+        said = "not a directory" if isinstance(error, FileExistsError) else error.strerror
+        raise OSError(
+            f"{folder}: the folder for the controller's state cannot be made: {said}; name "
+            "another with --state, or `state` in controller.yaml"
+        ) from error
     return folder

@@ -51,5 +51,10 @@ def log_to_stderr() -> None:
 
 def complain(error: ConfigError | Exception) -> None:
     """Why the controller does not start, on stderr: every fault, one a line."""
-    lines = list(map(str, error.faults)) if isinstance(error, ConfigError) else [str(error)]
+    if isinstance(error, ConfigError):
+        lines = list(map(str, error.faults))
+    elif isinstance(error, OSError) and error.filename is not None:
+        lines = [f"{error.filename}: {error.strerror}"]
+    else:
+        lines = [str(error)]
     sys.stderr.write("".join(f"{line}\n" for line in lines))

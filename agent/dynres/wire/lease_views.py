@@ -127,7 +127,9 @@ class OverrideView(View, frozen=True, kw_only=True):
 
 
 class ChangedView(View, frozen=True, kw_only=True):
-    """What an operator's set or unset has changed, or the hosts that it has changed."""
+    """What an operator's set or unset has changed, or the hosts and pools that it has changed."""
 
     overrides: tuple[OverrideView, ...]
     hosts: tuple[str, ...]
+    pools: tuple[str, ...] = ()
+    """Instances of a shared resource."""
