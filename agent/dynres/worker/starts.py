@@ -15,7 +15,6 @@ import select
 import stat
 import time
 from _queue import SimpleQueue
-from collections import deque
 
 from dynres.worker import limits
 from dynres.worker.ownership import UnsafeFile, check
@@ -26,9 +25,12 @@ from dynres.worker.task_groups import TaskGroups
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections import deque
     from collections.abc import Iterator, Mapping
 
     from dynres.worker.running import Run
+else:
+    from _collections import deque  # what `collections` has beside it is 0.4 MB
 
 BATCH = 8
 """Waiting starts for each thread that is awake; with more, another helps."""
