@@ -23,8 +23,10 @@ class NotHere(Enum):
 NOT_HERE: Final[Literal[NotHere.NOT_HERE]] = NotHere.NOT_HERE
 """Not applicable on this host; asked again after a reload and every `recheck` (10 m)."""
 
-Reading = Mapping[str, Value | NotHere | None]
-"""One run: resource name -> value; `None` says that the value is unavailable now."""
+Reading = Mapping[str, Value | NotHere | tuple[None, str] | None]
+"""One run: resource name -> value; `None` says that the value is unavailable now, `(None, "why")`
+says also why, in words that people are shown.
+"""
 
 
 class ProbeError(Exception):

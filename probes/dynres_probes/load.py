@@ -24,6 +24,8 @@ MB: Final = 2**20
 PATIENCE: Final = 1.0
 """Seconds that the file system of /tmp has to say what is free."""
 
+FIRST: Final = "a rate needs a second sample"
+
 _PERIODS: Final = {"r15s": 15.0, "r1m": 60.0, "r15m": 900.0}
 _PLACES: Final = {
     **dict.fromkeys(_PERIODS, 3),
@@ -51,8 +53,8 @@ class Load:
         self._room = Aside(lambda: os.statvfs("/tmp"), "/tmp", PATIENCE)
         self._failing: dict[str, str] = {}
 
-    def read(self) -> dict[str, float | None]:
-        """All 11 indices; one that cannot be read is None. ProbeError when none can."""
+    def read(self) -> dict[str, float | tuple[None, str]]:
+        """All 11 indices; None and why for those that are not there. ProbeError when none is."""
         parts: dict[Callable[[], dict[str, float | None]], tuple[str, ...]] = {
             self._run_queue: tuple(_PERIODS),
             self._cpu: ("ut",),
@@ -75,7 +77,10 @@ class Load:
             from dynres.probe import ProbeError
 
             raise ProbeError(f"no load index can be read: {next(iter(failing.values()))}")
-        return {n: v if v is None else round(v, _PLACES[n]) for n, v in values.items()}
+        return {
+            name: (None, failing.get(name, FIRST)) if value is None else round(value, _PLACES[name])
+            for name, value in values.items()
+        }
 
     def _tell(self, failing: dict[str, str]) -> None:
         """Say why an index has become unreadable, once: a plugin's stderr is kept and shown."""

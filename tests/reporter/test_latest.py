@@ -113,6 +113,10 @@ def test_what_the_probe_calls_unavailable_is_so_at_once_whatever_on_failure_says
     assert ended.missed == {}
     assert shown(table, 111.0) == dict.fromkeys(GOOD, ("unavailable", None))
     assert table.reading("literal").reason == SAID_SO
+    why = {"literal": "a rate needs a second sample"}
+    table.apply(run(values=dict.fromkeys(GOOD), why=why, at=120.0), ASKED)
+    assert table.reading("literal").reason == "a rate needs a second sample"
+    assert table.reading("kept").reason == SAID_SO
 
 
 def test_not_here_makes_every_resource_unavailable(table):

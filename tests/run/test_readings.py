@@ -108,3 +108,11 @@ def test_whatever_a_plugin_returns_is_judged_and_raises_nothing(reading):
     parsed, _ = taken(reading, types)
     assert set(parsed.values) | set(parsed.missed) == set(types)
     assert (parsed.problem is None) == bool(parsed.values)
+
+
+def test_a_plugin_says_why_a_value_is_unavailable_and_a_pair_of_anything_else_is_refused():
+    reading = {"pg": (None, "a rate needs a second sample"), "io": None, "odd": (1.0, "x")}
+    parsed, _ = taken(reading, dict.fromkeys(reading, "numeric"))
+    assert parsed.values == {"pg": None, "io": None}
+    assert parsed.why == {"pg": "a rate needs a second sample"}
+    assert parsed.missed == {"odd": "expected a number, got tuple"}

@@ -143,6 +143,7 @@ def judged(result: RunResult, parsed: Parsed) -> RunResult:
         values=parsed.values,
         missed=parsed.missed,
         refused=parsed.refused,
+        why=parsed.why,
     )
 
 

@@ -45,6 +45,8 @@ class Parsed(msgspec.Struct, frozen=True, kw_only=True):
     """Resource that was asked for -> why it got no value."""
     refused: tuple[Refused, ...] = ()
     problem: str | None = None
+    why: dict[str, str] = {}
+    """Resource that was said to be unavailable -> why, where that was said too."""
 
 
 def parse(output: bytes, form: str | None, asked: Asked) -> Parsed:

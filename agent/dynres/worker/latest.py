@@ -244,7 +244,8 @@ class Latest:
             return Reading(result.probe, None, started, result.reason or NOT_HERE)
         if not result.failure and missed is None:
             value = result.values[resource]
-            return Reading(result.probe, value, started, SAID_SO if value is None else None)
+            why = result.why.get(resource, SAID_SO) if value is None else None
+            return Reading(result.probe, value, started, why)
         reason = missed or result.reason or result.outcome
         rule = self._rules[name]
         if rule.on_failure == "literal":

@@ -79,6 +79,8 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     """Resource -> value; None: the probe said that it is unavailable."""
     missed: dict[str, str] = {}
     """Resource -> why an `ok` run gave it no value; empty for every other outcome."""
+    why: dict[str, str] = {}
+    """Resource that the probe said to be unavailable -> why, where it said that too."""
     not_here: bool = False
     """The probe does not apply to this host; asked again after a reload and every `recheck`."""
     stderr: str = ""

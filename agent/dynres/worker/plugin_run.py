@@ -152,6 +152,8 @@ def _item(name: object, value: object) -> tuple[str, str, Any]:
     text = str.__str__(name)[:TEXT_LIMIT] if isinstance(name, str) else repr(name)[:TEXT_LIMIT]
     if value is None:
         return text, "none", None
+    if isinstance(value, tuple) and _says_why(value):
+        return text, "none", str.__str__(value[1])[:TEXT_LIMIT]
     if isinstance(value, bool):
         return text, "boolean", bool(value)
     if hasattr(type(value), "__float__") or hasattr(type(value), "__index__"):
@@ -163,6 +165,10 @@ def _item(name: object, value: object) -> tuple[str, str, Any]:
     if value is NOT_HERE:
         return text, "not_here", None
     return text, type(value).__name__[:TEXT_LIMIT], None
+
+
+def _says_why(value: tuple[Any, ...]) -> bool:
+    return len(value) == 2 and value[0] is None and isinstance(value[1], str)
 
 
 def _number(name: str, value: Any) -> tuple[str, str, Any]:

@@ -3,13 +3,17 @@
 from collections.abc import Iterable
 from typing import Any, Final
 
+import msgspec
+
 from dynres.value import ValueType
 from dynres.worker.formats import Parsed, nothing, take
 from dynres.worker.outcome import RunSpec
 from dynres.worker.pairs import Pair
 
 Item = tuple[str, str, Any]
-"""Name, kind (number, boolean, string, none, not_here, or another type's name), value."""
+"""Name, kind (number, boolean, string, none, not_here, or another type's name), value; of `none`
+why there is none, or None.
+"""
 
 _KINDS: Final[dict[ValueType, str]] = {
     "numeric": "number",
@@ -30,8 +34,12 @@ def take_reading(items: Iterable[Item], spec: RunSpec) -> tuple[Parsed, bool]:
     if len(taken) == len(resources) == 1 and not spec.several:
         names = {taken[0][0]: next(iter(resources))}
     absent = {names.get(name, name) for name, kind, _ in taken if kind == "not_here"}
+    why = {names.get(n, n): said for n, kind, said in taken if kind == "none" and said}
     pairs = [_pair(item, resources.get(names.get(item[0], item[0]))) for item in taken]
-    return take(pairs, resources, names), bool(resources) and absent >= resources.keys()
+    parsed = take(pairs, resources, names)
+    if why:
+        parsed = msgspec.structs.replace(parsed, why=why)
+    return parsed, bool(resources) and absent >= resources.keys()
 
 
 def _pair(item: Item, wanted: ValueType | None) -> Pair:
