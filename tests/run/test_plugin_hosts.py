@@ -6,6 +6,7 @@ import signal
 import sys
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -271,5 +272,65 @@ def test_a_thread_that_holds_the_interpreter_lock_after_its_run_costs_the_others
         await hosts.run(job("lock_holder", gate=str(tmp_path / "go")))
         await until(lambda: len(hosts.pids) == 2)  # its own is there
         assert count(await hosts.run(job("counter"))) == 2
+
+    run(body)
+
+
+def sleepers(seconds: str) -> list[str]:
+    return [
+        entry.name
+        for entry in Path("/proc").iterdir()
+        if entry.name.isdigit() and f"sleep\0{seconds}\0".encode() in command_line(entry)
+    ]
+
+
+def command_line(entry: Path) -> bytes:
+    try:
+        return (entry / "cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+@pytest.mark.parametrize("cleared", [False, True], ids=["marked", "environment cleared"])
+def test_what_a_run_of_a_plugin_made_a_daemon_ends_with_that_run(cleared: bool) -> None:
+    seconds = f"6{uuid4().int % 10**6:06d}"
+
+    async def body(hosts: PluginHosts) -> None:
+        await hosts.run(job("counter"))
+        daemon = job("daemon", seconds=seconds, cleared=cleared)
+        assert (await hosts.run(daemon)).status == "ok"
+        assert sleepers(seconds) == []
+        assert count(await hosts.run(job("counter"))) == 2
+
+    run(body)
+
+
+def test_a_daemon_that_could_be_of_several_runs_ends_with_the_last_of_them(tmp_path: Path) -> None:
+    seconds = f"6{uuid4().int % 10**6:06d}"
+
+    async def body(hosts: PluginHosts) -> None:
+        other = asyncio.create_task(hosts.run(job("gate", folder=str(tmp_path))))
+        await until(lambda: any(tmp_path.iterdir()))
+        assert (await hosts.run(job("daemon", seconds=seconds))).status == "ok"
+        assert (await hosts.run(job("counter"))).status == "ok"
+        assert len(sleepers(seconds)) == 1
+        (tmp_path / "open").touch()
+        assert (await other).status == "ok"
+        assert sleepers(seconds) == []
+
+    run(body)
+
+
+def test_a_child_that_a_plugin_keeps_from_run_to_run_is_left_to_it() -> None:
+    seconds = f"6{uuid4().int % 10**6:06d}"
+
+    async def body(hosts: PluginHosts) -> None:
+        kept = job("daemon", seconds=seconds, kept=True)
+        for _ in range(2):
+            assert (await hosts.run(kept)).status == "ok"
+            (await hosts.run(job("counter")))
+        assert len(sleepers(seconds)) == 1
+        for pid in map(int, sleepers(seconds)):
+            os.kill(pid, signal.SIGKILL)
 
     run(body)

@@ -76,9 +76,9 @@ def test_a_user_of_a_plugin_that_does_not_exist_is_a_start_error_that_names_it(t
 
 
 @pytest.mark.parametrize("cleared", [False, True], ids=["marked", "environment cleared"])
-def test_what_a_plugin_made_a_daemon_ends_with_its_host(tmp_path, cleared):
+def test_a_child_that_a_plugin_keeps_in_its_own_session_ends_with_its_host(tmp_path, cleared):
     seconds = unique()
-    daemon = spec("daemon", seconds=seconds, cleared=cleared)
+    daemon = spec("daemon", seconds=seconds, cleared=cleared, kept=True)
 
     async def run(runner):
         assert (await runner.run(daemon)).outcome == "ok"
@@ -101,7 +101,7 @@ from test_plugin_users import SITE, Runner, spec
 async def main():
     runner = Runner({agent!r}, "/usr/bin:/bin", plugin_path=[SITE])
     await runner.start()
-    await runner.run(spec("daemon", seconds={seconds!r}, cleared={cleared}))
+    await runner.run(spec("daemon", seconds={seconds!r}, cleared={cleared}, kept=True))
     print("ran", flush=True)
     await asyncio.sleep(60)
 asyncio.run(main())
@@ -109,7 +109,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize(("launcher_too", "cleared"), [(False, True), (True, False), (True, True)])
-def test_what_a_plugin_made_a_daemon_does_not_survive_the_agent(tmp_path, launcher_too, cleared):
+def test_a_child_that_a_plugin_keeps_does_not_survive_the_agent(tmp_path, launcher_too, cleared):
     """The launcher sees to it; where that was killed as well, the next start of the agent does."""
     seconds, agent = unique(), str(tmp_path / "agent")
     path = [str(Path(__file__).parent)]

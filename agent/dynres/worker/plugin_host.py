@@ -17,6 +17,7 @@ import os
 import sys
 
 from dynres.worker import frames, native, plugin_find
+from dynres.worker.plugin_left import Left
 from dynres.worker.plugin_run import RunOutput, RunThread, items, read_file
 from dynres.worker.run_marks import mark_host
 
@@ -44,6 +45,9 @@ class Host:
         self._sending = _thread.allocate_lock()
         self._instances: dict[str, tuple[str, dict[str, Any], Probe]] = {}
         self._lock = _thread.allocate_lock()
+        self._left = Left()
+        self._going: set[int] = set()
+        """The numbers of the runs in flight."""
         self._runs: set[int] = set()
         """Threads of runs, by their system ids."""
         self._grown: dict[str, set[int]] = {}
@@ -80,6 +84,10 @@ class Host:
         def done(thread: RunThread) -> None:
             status, reason, payload = thread.answer
             with self._lock:
+                self._going.discard(number)
+                going = set(self._going)
+            self._left.end_of(number, going)
+            with self._lock:
                 now = self._left_threads()
                 grown = self._grown.get(probe, set()) | (now - before)
                 self._grown[probe] = grown
@@ -93,6 +101,7 @@ class Host:
 
         with self._lock:
             before = self._left_threads()
+            self._going.add(number)
         RunThread(known_work, done).start()
 
     def _left_threads(self) -> set[int]:
@@ -188,6 +197,7 @@ def main() -> None:
         send_all(link, frames.encode(("fault", fault)))
         return
     _die_with_the_agent(parent)
+    native.become_subreaper()
     try:
         Host(link).serve()
     finally:

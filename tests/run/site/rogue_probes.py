@@ -37,16 +37,20 @@ class Folder:
 
 
 class Daemon:
-    """Starts a program that becomes a daemon: a session of its own, and its parent is gone."""
+    """Starts a program in a session of its own, whose parent is gone, or `kept`: the plugin."""
 
     def __init__(self, options: dict) -> None:
-        self.seconds = options["seconds"]
-        self.cleared = options.get("cleared", False)
+        self.sleep = ["setsid", "sleep", options["seconds"]]
+        if options.get("cleared"):
+            self.sleep = ["env", "-i", *self.sleep]
+        self.kept = options.get("kept", False)
+        self.child = None
 
     def read(self):
-        clear = "env -i" * self.cleared
-        script = f"{clear} setsid sleep {self.seconds} & exit 0"
-        subprocess.run(["/bin/sh", "-c", script], check=True)
+        if self.kept:
+            self.child = self.child or subprocess.Popen(self.sleep)
+        else:
+            subprocess.run(["/bin/sh", "-c", f"{' '.join(self.sleep)} & exit 0"], check=True)
         return {"count": os.getuid()}
 
 
