@@ -1,8 +1,7 @@
-"""Reads what streams print, in batches and at a bounded rate, and hands it to the agent.
+"""The pipes of runs in the launcher's epoll, and what only streams need: stdin, and a slow stderr.
 
-A stream's pipes are looked at a moment after they became readable, so that many records are one
-batch; one that has filled the batch has to wait, and so does its writer, in its pipe. Nothing is
-kept here: while the agent does not take what there is, nothing more is read.
+What a stream prints is the agent's to read (`stream_pipe`); its stderr is read here, like that of
+any run, but not more often than a stream may keep us busy.
 """
 
 from __future__ import annotations
@@ -14,30 +13,22 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from dynres.worker.channel import Channel
     from dynres.worker.running import Run
 
 SETTLE = 0.02
-"""Seconds between the first byte and the reading of a batch."""
+"""Seconds between the first byte on a stream's stderr and the reading of it."""
 PAUSE = 0.1
-"""Seconds until a stream that filled its batch (64 KiB) is read again."""
-MOST = 1 << 20
-"""Most bytes of all streams in PAUSE seconds."""
-BACKLOG = 1 << 18
-"""With so many bytes on their way to the agent, streams have to wait."""
+"""Seconds until more than one read takes is read on."""
 
 
 class Feeds:
-    """The pipes of the streams that run."""
+    """The pipes of the runs that go on."""
 
-    def __init__(self, epoll: select.epoll, channel: Channel) -> None:
+    def __init__(self, epoll: select.epoll) -> None:
         self._epoll = epoll
-        self._channel = channel
-        self._window = 0.0
-        self._spent = 0
 
     def hold(self, run: Run) -> None:
-        """Do not look at its pipes until `read` says so."""
+        """Do not look at its pipes until `watch`."""
         if run.watcher is not None:
             run.watcher = None
             for fd in run.pipes:
@@ -50,24 +41,10 @@ class Feeds:
             for fd in run.pipes:
                 self._epoll.register(fd, select.EPOLLIN)
 
-    def read(self, run: Run, now: float) -> bool:
-        """Read a batch and send it; whether there may be more, to be read after PAUSE."""
-        if now >= self._window + PAUSE:
-            self._window, self._spent = now, 0
-        if self._spent >= MOST or self._channel.backlog >= BACKLOG:
-            return True
-        more = False
-        for fd in list(run.pipes):
-            more |= run.read(fd) >= run.CHUNK
-        self._spent += len(run.fresh)
-        self.send(run)
-        return more
 
-    def send(self, run: Run) -> None:
-        """Hand over what was read."""
-        if run.fresh:
-            self._channel.send(("data", run.run, bytes(run.fresh)))
-            run.fresh.clear()
+def read(run: Run) -> bool:
+    """Read what a stream said on stderr; whether there may be more, to be read after PAUSE."""
+    return any(run.read(fd) >= run.CHUNK for fd in list(run.pipes))
 
 
 def tell(run: Run, text: bytes) -> None:
@@ -89,5 +66,5 @@ def hang_up(run: Run) -> None:
 
 
 def soon() -> float:
-    """When a batch that begins now is read."""
+    """When what begins to come now is read."""
     return time.monotonic() + SETTLE

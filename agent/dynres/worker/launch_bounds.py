@@ -8,6 +8,8 @@ STDERR_KEPT = 4096
 
 LAUNCHER_FD = 3
 """Descriptor on which the launcher finds its socket to the agent."""
+SIDE_FD = 4
+"""And its second one (`side`)."""
 
 MOST_SHAPES = 4096
 """Requests that are known by a number; with more, both sides forget them all."""

@@ -23,6 +23,7 @@ from dynres.worker.launch_bounds import (
     MOST_SHAPES,
     PLUGIN_FAREWELL,
     QUIT,
+    SIDE_FD,
     SIGKILL,
     SIGTERM,
     SLOW_START,
@@ -30,6 +31,7 @@ from dynres.worker.launch_bounds import (
 from dynres.worker.launcher_setup import SetupFault, set_up
 from dynres.worker.orphans import Orphans, kill_group, sweep_plugins
 from dynres.worker.running import Request, Run
+from dynres.worker.side import Side
 from dynres.worker.starts import MOST_STARTERS, Child, NotStarted, Starts
 
 TYPE_CHECKING = False
@@ -38,12 +40,13 @@ if TYPE_CHECKING:
 
 
 class Launcher:
-    """One event loop over the agent's socket, the runs' pipes and pidfds, and deadlines."""
+    """One event loop over the agent's sockets, the runs' pipes and pidfds, and deadlines."""
 
-    def __init__(self, fd: int, agent: str, owner: int) -> None:
+    def __init__(self, fd: int, side: int, agent: str, owner: int) -> None:
         self._epoll = select.epoll()
         self._channel = Channel(fd, self._epoll)
-        self._feeds = feeds.Feeds(self._epoll, self._channel)
+        self._side = Side(side)
+        self._feeds = feeds.Feeds(self._epoll)
         self._starts = Starts(agent, owner, self._epoll)
         self._orphans = Orphans(self._epoll, agent)
         self._shapes: dict[int, Request] = {}
@@ -83,6 +86,7 @@ class Launcher:
             elif fd in self._by_fd:
                 self._on_run(self._by_fd[fd], fd)
         now = time.monotonic()
+        self._side.beat(now)
         while self._timers and self._timers[0][0] <= now:
             when, _, run = heappop(self._timers)
             if run.deadline == when:
@@ -92,12 +96,12 @@ class Launcher:
             self._channel.flush_soon(now, any(run.young for run in self._runs.values()))
         return True
 
-    def _wait(self) -> float | None:
-        """Seconds until the next deadline; ones that no longer count do not wake us."""
+    def _wait(self) -> float:
+        """Seconds until the next deadline or beat; ones that no longer count do not wake us."""
         while self._timers and self._timers[0][2].deadline != self._timers[0][0]:
             heappop(self._timers)
-        due = min(self._timers[0][0] if self._timers else NEVER, self._channel.due)
-        return None if due == NEVER else max(0.0, due - time.monotonic())
+        first = self._timers[0][0] if self._timers else NEVER
+        return max(0.0, min(first, self._channel.due, self._side.due) - time.monotonic())
 
     def _at(self, run: Run, when: float | None) -> None:
         run.deadline = when
@@ -129,8 +133,6 @@ class Launcher:
                     self._end_stream(name, farewell)
                 case ("sweep", str() as mark):
                     sweep_plugins(mark, 0.0)
-                case ("ping", number):
-                    self._channel.send(("pong", number))
                 case _:
                     return False
         return True
@@ -165,12 +167,14 @@ class Launcher:
             return
         run.child = outcome
         run.phase = running.RUNNING
-        run.pipes = {outcome.out, outcome.err}
-        for fd in (outcome.out, outcome.err, outcome.pidfd):
+        run.pipes = {outcome.err} if run.stream else {outcome.out, outcome.err}
+        for fd in (*run.pipes, outcome.pidfd):
             self._by_fd[fd] = run
         if run.stream:
-            self._feeds.watch(run)
+            if not self._side.hand_over(run.run, outcome.out):
+                self._report(run, run.verdict_only("cancelled", "its output finds no reader"))
             self._channel.send(("started", run.run, outcome.pid))
+            self._feeds.watch(run)
             self._at(run, None)
         elif run.deadline is None or time.monotonic() >= run.since + SLOW_START:
             self._watch(run)
@@ -194,8 +198,6 @@ class Launcher:
             self._at(run, feeds.soon())
             return
         run.read(fd)
-        if run.verdict is not None:
-            run.fresh.clear()  # what a stream says once it has to end does not count
         if fd not in run.pipes:
             del self._by_fd[fd]
         if run.phase == running.ENDED:
@@ -258,11 +260,9 @@ class Launcher:
 
     def _read_stream(self, run: Run) -> None:
         before = list(run.pipes)
-        now = time.monotonic()
-        if self._feeds.read(run, now):
-            self._at(run, now + feeds.PAUSE)
-        else:
-            self._at(run, None)
+        more = feeds.read(run)
+        self._at(run, time.monotonic() + feeds.PAUSE if more else None)
+        if not more:
             self._feeds.watch(run)
         for fd in before:
             if fd not in run.pipes:
@@ -358,7 +358,6 @@ class Launcher:
 
     def _report(self, run: Run, fields: dict[str, Any]) -> None:
         if not run.reported:
-            self._feeds.send(run)
             run.reported = True
             self._channel.send(("result", fields))
 
@@ -391,7 +390,7 @@ def main() -> None:
         channel.send(("failed", str(fault)))
         channel.flush()
         return
-    Launcher(LAUNCHER_FD, agent, int(owner)).serve()
+    Launcher(LAUNCHER_FD, SIDE_FD, agent, int(owner)).serve()
     sweep_plugins(f"{agent}#{session}#", PLUGIN_FAREWELL)
     os._exit(0)  # threads whose start hangs must not keep us
 

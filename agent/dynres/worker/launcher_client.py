@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from dynres.worker.launch import LaunchRequest, LaunchResult, LaunchStatus
 from dynres.worker.launcher_process import LauncherFault, LauncherProcess
+from dynres.worker.stream_pipe import Allowance, StreamPipe
 
 Hear = Callable[[int | bytes], None]
 
@@ -34,6 +35,7 @@ class LauncherClient:
         self._agent = agent
         self._session = session
         self._seats: dict[str | None, _Seat] = {}
+        self._allowance = Allowance()
         self._closed = False
 
     async def start(self) -> None:
@@ -87,7 +89,7 @@ class LauncherClient:
     def _seat(self, user: str | None) -> "_Seat":
         if user not in self._seats:
             key = self._agent if user is None else f"{self._agent}:{user}"
-            self._seats[user] = _Seat(key, self._session, user, self._joins)
+            self._seats[user] = _Seat(key, self._session, user, self._joins, self._allowance)
         return self._seats[user]
 
 
@@ -100,8 +102,10 @@ class _Seat:
         session: str,
         user: str | None,
         joins: Callable[[int], None] | None,
+        allowance: Allowance,
     ) -> None:
         self._joins = joins
+        self._allowance = allowance
         self.process: LauncherProcess | None = None
         self.fault: str | None = None
         """Why the last launcher did not become ready; None once one has."""
@@ -112,6 +116,8 @@ class _Seat:
         self._early: dict[str, asyncio.Future[None]] = {}
         """Runs that wait for a launcher."""
         self._hears: dict[str, Hear] = {}
+        self._pipes: dict[str, StreamPipe] = {}
+        """What the streams that run print."""
         self._settled = asyncio.Event()
         self._task = asyncio.create_task(self._keep_filled())
 
@@ -139,6 +145,9 @@ class _Seat:
         finally:
             self._waiting.pop(request.run, None)
             self._hears.pop(request.run, None)
+            pipe = self._pipes.pop(request.run, None)
+            if pipe is not None:
+                pipe.close()
 
     async def _wait(self, request: LaunchRequest) -> LaunchResult | None:
         """Wait for a launcher; how the run ended, where it did so before there was one."""
@@ -189,7 +198,7 @@ class _Seat:
 
     async def _hold_one(self) -> None:
         """One launcher from its start to its end; its runs end with it, with the reason."""
-        process = LauncherProcess(self._on_result, self._on_stream)
+        process = LauncherProcess(self._on_result, self._on_start)
         replace = False
         reason = "the agent ends"
         try:
@@ -210,12 +219,19 @@ class _Seat:
     def _on_result(self, fields: dict[str, Any]) -> None:
         future = self._waiting.get(fields["run"])
         if future is not None and not future.done():
+            pipe = self._pipes.get(fields["run"])
+            if pipe is not None:
+                pipe.finish()
             future.set_result(LaunchResult(**fields))
 
-    def _on_stream(self, run: str, told: int | bytes) -> None:
+    def _on_start(self, run: str, pid: int, pipe: int) -> None:
+        """A stream has started: what it prints is read here."""
         hear = self._hears.get(run)
-        if hear is not None:
-            hear(told)
+        if hear is not None and pipe >= 0:
+            self._pipes[run] = StreamPipe(pipe, self._allowance, hear)
+            hear(pid)
+        elif pipe >= 0:
+            os.close(pipe)
 
     def _end_runs(self, runs: Iterable[str], reason: str) -> None:
         for run in list(runs):

@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -14,14 +15,15 @@ from dynres.worker.launch import LaunchRequest
 from dynres.worker.launch_bounds import MOST_SHAPES
 from dynres.worker.spawn import spawn
 
-PING: Final = 0.48
-"""Seconds between pings; after SILENT of them without a word the launcher is replaced."""
-SILENT: Final = 3
-"""So one that hangs is replaced within 2 s, whenever between two pings it began to."""
+SILENT: Final = 1.9
+"""Seconds since its last beat after which a launcher is replaced: one that hangs is within 2 s."""
+HELD_UP: Final = 0.25
+"""Seconds by which we look later than planned when we were held up ourselves."""
 READY: Final = 10.0
 """Longest wait for a new launcher to be ready."""
 FAREWELL: Final = 1.5
 """Longest wait for a launcher to end by itself with all it runs."""
+_FLAGS: Final = socket.MSG_DONTWAIT | socket.MSG_CMSG_CLOEXEC
 
 
 class LauncherFault(Exception):  # noqa: N818  (says why in words; caught and told as a reason)
@@ -31,17 +33,17 @@ class LauncherFault(Exception):  # noqa: N818  (says why in words; caught and to
 class LauncherProcess(asyncio.Protocol):
     """One launcher, from its start to its end; `on_result` gets the fields of each result.
 
-    `on_stream` gets what streams tell: `started` with a pid, `data` with bytes.
+    `on_start` gets the run, pid and pipe (-1: none) of each stream that has started.
     """
 
     def __init__(
         self,
         on_result: Callable[[dict[str, Any]], None],
-        on_stream: Callable[[str, int | bytes], None],
+        on_start: Callable[[str, int, int], None],
     ) -> None:
         self.pid = 0
         self._on_result = on_result
-        self._on_stream = on_stream
+        self._on_start = on_start
         self._decoder = Decoder()
         self._pidfd = -1
         self._transport: asyncio.WriteTransport | None = None
@@ -49,7 +51,10 @@ class LauncherProcess(asyncio.Protocol):
         self._ready: asyncio.Future[None] = loop.create_future()
         self._over: asyncio.Future[str] = loop.create_future()
         self._gone: asyncio.Future[None] = loop.create_future()
-        self._heard = False
+        self._side: socket.socket | None = None
+        self._pipes: dict[str, int] = {}
+        """Pipes of streams of whose start we were not told yet."""
+        self._alive_at = time.monotonic()
         self._unsent: list[bytes] = []
         self._shapes: dict[int, tuple[int, tuple[Any, ...]]] = {}
         """Requests that the launcher knows by a number, but for the run's name; by their `env`."""
@@ -64,13 +69,16 @@ class LauncherProcess(asyncio.Protocol):
     ) -> None:
         """Start it and wait until it takes requests. Raises LauncherFault, having ended it."""
         ours, theirs = socket.socketpair()
+        self._side, their_side = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            self.pid = _spawn(theirs.fileno(), key, session, user)
+            self.pid = _spawn((theirs.fileno(), their_side.fileno()), key, session, user)
         except OSError as error:
             ours.close()
+            self._close_side()
             raise LauncherFault(f"the launcher does not start: {error.strerror}") from None
         finally:
             theirs.close()
+            their_side.close()
         if joins is not None:
             joins(self.pid)
         self._pidfd = os.pidfd_open(self.pid)
@@ -87,25 +95,51 @@ class LauncherProcess(asyncio.Protocol):
             raise LauncherFault(reason)
 
     async def watch(self) -> str:
-        """Ping it until it is over, silent or has no thread left; why it has to be replaced."""
-        silent = 0
+        """Look at its beats until it is over, silent or has no thread left; why it is replaced."""
+        self._alive_at = time.monotonic()
         while True:
-            await asyncio.wait({self._over}, timeout=PING)
+            planned = self._alive_at + SILENT
+            await asyncio.wait({self._over}, timeout=planned - time.monotonic())
             if self._over.done():
                 return self._over.result()
-            # Counted in pings, not by the clock: when this process was held up itself, or the
-            # machine slept, the launcher is not to blame.
-            silent = 0 if self._heard else silent + 1
-            if silent >= SILENT:
-                return f"the launcher was silent for {PING * SILENT:.1f} s"
-            self._heard = False
-            self.send(("ping", silent))
+            self._look_aside()
+            now = time.monotonic()
+            if now < self._alive_at + SILENT:
+                continue
+            if now < planned + HELD_UP:
+                return f"the launcher was silent for {SILENT:g} s"
+            self._alive_at = now  # we were held up ourselves: the launcher is not to blame
+
+    def _look_aside(self) -> None:
+        """Take what has come on the second socket, of which nothing wakes us."""
+        while self._side is not None:
+            try:
+                text, rights, _, _ = self._side.recvmsg(256, socket.CMSG_SPACE(4), _FLAGS)
+            except OSError:
+                return
+            if rights:
+                self._pipes[text.decode()] = int.from_bytes(rights[0][2], sys.byteorder)
+            elif text:
+                self._alive_at = max(self._alive_at, float(text))
+            else:
+                return
+
+    def _close_side(self) -> None:
+        """The second socket, and the pipes that nobody has taken."""
+        self._look_aside()
+        for pipe in self._pipes.values():
+            os.close(pipe)
+        self._pipes.clear()
+        if self._side is not None:
+            self._side.close()
+            self._side = None
 
     async def end(self, *, at_once: bool) -> None:
         """End it: by closing its socket, which ends all it runs first, or at once by SIGKILL."""
         self._flush()
         if self._transport is not None:
             self._transport.abort()
+        self._close_side()
         if self.pid == 0:
             return
         if at_once:
@@ -145,7 +179,6 @@ class LauncherProcess(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Asyncio: bytes have come."""
-        self._heard = True
         try:
             for message in self._decoder.feed(data):
                 self._take(message)
@@ -160,8 +193,9 @@ class LauncherProcess(asyncio.Protocol):
         match message:
             case ("result", dict() as fields):
                 self._on_result(fields)
-            case ("started", str() as run, int() as told) | ("data", str() as run, bytes() as told):
-                self._on_stream(run, told)
+            case ("started", str() as run, int() as pid):
+                self._look_aside()
+                self._on_start(run, pid, self._pipes.pop(run, -1))
             case ("ready", _) if not self._ready.done():
                 self._ready.set_result(None)
             case ("failed" | "full", str() as reason):
@@ -189,8 +223,8 @@ class LauncherProcess(asyncio.Protocol):
         self._gone.set_result(None)
 
 
-def _spawn(sock: int, key: str, session: str, user: str | None) -> int:
-    """Start a launcher that finds `sock` as descriptor 3; its pid. Raises OSError."""
+def _spawn(socks: tuple[int, int], key: str, session: str, user: str | None) -> int:
+    """Start a launcher that finds `socks` as descriptors 3 and 4; its pid. Raises OSError."""
     argv = [sys.executable, "-I", "-m", "dynres.worker.launcher", key, session, str(os.geteuid())]
     env = {
         "PATH": os.defpath,
@@ -201,7 +235,7 @@ def _spawn(sock: int, key: str, session: str, user: str | None) -> int:
     }
     null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
     # Above the child's own numbers, so that none takes the place of another before its turn.
-    high = [_duplicate(fd, null) for fd in (null, null, 2, sock)]
+    high = [_duplicate(fd, null) for fd in (null, null, 2, *socks)]
     try:
         return spawn(sys.executable, argv + ([user] if user else []), env, high)
     finally:

@@ -96,8 +96,6 @@ class Run(Request):
         """It was asked to quit; SIGTERM comes next."""
         self.watcher: select.epoll | None = None
         """The epoll that its pipes are in now."""
-        self.fresh = bytearray()
-        """What a stream printed and the agent has not been sent."""
         self._stdout = bytearray()
         self._stderr = bytearray()
 
@@ -133,8 +131,6 @@ class Run(Request):
         if fd == self.child.err:
             self._stderr += data
             del self._stderr[:-STDERR_KEPT]
-        elif self.stream:
-            self.fresh += data
         elif not self.over_limit:
             self._stdout += data[: self.output_limit + 1 - len(self._stdout)]
         return len(data)
@@ -147,7 +143,7 @@ class Run(Request):
     def drain(self) -> None:
         """Take what is in the pipes now, at most one limit's worth more: the writers are gone."""
         for fd in list(self.pipes):
-            left = 2 if self.stream else 64
+            left = 64
             while left and self.read(fd):
                 left -= 1
 

@@ -1,0 +1,101 @@
+"""Reads what a stream prints, in batches and at a bounded rate.
+
+A pipe is read a moment after it became readable, so that many records are one batch; one that
+filled the batch has to wait, and so does its writer.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Final
+
+CHUNK: Final = 65536
+SETTLE: Final = 0.02
+"""Seconds between the first byte and the reading of a batch."""
+PAUSE: Final = 0.1
+"""Seconds until a stream that filled its batch is read again."""
+MOST: Final = 1 << 20
+"""Most bytes of all streams in PAUSE seconds."""
+
+
+class Allowance:
+    """What all streams of an agent together may still be read."""
+
+    def __init__(self) -> None:
+        self._window = 0.0
+        self._spent = 0
+
+    def left(self, now: float) -> bool:
+        """Whether anything may be read now."""
+        if now >= self._window + PAUSE:
+            self._window, self._spent = now, 0
+        return self._spent < MOST
+
+    def spend(self, size: int) -> None:
+        """So many bytes were read."""
+        self._spent += size
+
+
+class StreamPipe:
+    """The pipe `fd` of one stream, which is ours from now on; `hear` gets what it prints.
+
+    Must be made inside the running loop.
+    """
+
+    def __init__(self, fd: int, allowance: Allowance, hear: Callable[[bytes], None]) -> None:
+        os.set_blocking(fd, False)
+        self._fd = fd
+        self._allowance = allowance
+        self._hear = hear
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._loop.add_reader(fd, self._readable)
+
+    def finish(self) -> None:
+        """The process is gone: take what it left in the pipe, and close it."""
+        while self._fd >= 0 and self._read() > 0:
+            pass
+        self.close()
+
+    def close(self) -> None:
+        """Read no further."""
+        if self._fd >= 0:
+            self._pause(None)
+            os.close(self._fd)
+            self._fd = -1
+
+    def _readable(self) -> None:
+        self._pause(SETTLE)
+
+    def _pause(self, seconds: float | None) -> None:
+        """Do not look at it for so long; None: no more."""
+        self._loop.remove_reader(self._fd)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = None if seconds is None else self._loop.call_later(seconds, self._take)
+
+    def _take(self) -> None:
+        self._timer = None
+        if not self._allowance.left(self._loop.time()):
+            self._pause(PAUSE)
+            return
+        size = self._read()
+        if self._fd < 0:
+            return  # at its end, or ended by what it said
+        if size >= CHUNK:
+            self._pause(PAUSE)
+        else:
+            self._loop.add_reader(self._fd, self._readable)
+
+    def _read(self) -> int:
+        """Read once: how much; closed at its end."""
+        try:
+            data = os.read(self._fd, CHUNK)
+        except BlockingIOError:
+            return 0
+        if not data:
+            self.close()
+            return 0
+        self._allowance.spend(len(data))
+        self._hear(data)
+        return len(data)
