@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from uuid import uuid4
@@ -12,6 +13,7 @@ from uuid import uuid4
 import pytest
 from launching import marked, request, shell, until, until_async, with_launcher
 
+from dynres.worker import launcher_process
 from dynres.worker.launcher_client import LauncherClient, LauncherError
 from dynres.worker.starts import MOST_STARTERS
 
@@ -271,7 +273,7 @@ def test_the_launcher_imports_nothing_that_costs_memory():
     assert modules & heavy == set()
 
 
-def test_an_idle_launcher_wakes_up_for_pings_only():
+def test_an_idle_launcher_wakes_up_for_its_beats_only():
     def switches(pid):
         text = Path(f"/proc/{pid}/status").read_text()
         return int(text.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
@@ -283,7 +285,37 @@ def test_an_idle_launcher_wakes_up_for_pings_only():
         await asyncio.sleep(1.0)
         return switches(pid) - before
 
-    assert with_launcher(idle) <= 10
+    assert with_launcher(idle) <= 5
+
+
+def test_an_agent_that_was_held_up_does_not_blame_its_launcher(monkeypatch):
+    monkeypatch.setattr(launcher_process, "SILENT", 0.3)  # less than the time between two beats
+
+    async def holds_up(client):
+        before = client.pids()
+        for _ in range(2):
+            time.sleep(0.6)  # noqa: ASYNC251  (it is the loop that is held up)
+            await asyncio.sleep(0)
+        await client.run(shell("exit 0"))
+        return before == client.pids()
+
+    assert with_launcher(holds_up)
+
+
+def test_the_pipes_of_streams_that_nobody_takes_any_more_are_closed():
+    async def cancels(client):
+        before = len(os.listdir("/proc/self/fd"))
+        for n in range(5):
+            stream = shell("echo 1; sleep 60", run=f"stream-{n}", stream=True)
+            task = asyncio.create_task(client.run(stream, lambda _: None))
+            await asyncio.sleep(0.01 * n)
+            task.cancel()
+            await asyncio.wait({task})
+        await until_async(lambda: not marked("stream-"))
+        await client.run(shell("exit 0"))
+        return len(os.listdir("/proc/self/fd")) - before
+
+    assert with_launcher(cancels) == 0
 
 
 def test_a_run_that_waits_for_its_launcher_can_be_cancelled():
