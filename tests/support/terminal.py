@@ -136,7 +136,9 @@ class Terminal:
         """Take what the command writes until the answer is true, and return it."""
         deadline = time.monotonic() + seconds
         while not (answer := what()):
-            assert time.monotonic() < deadline, f"not within {seconds} s; the screen:\n{self.text}"
+            assert time.monotonic() < deadline, (
+                f"not within {seconds} s (ended: {self._shell.poll()}); the screen:\n{self.text}"
+            )
             self._read(0.05)
         return answer
 
