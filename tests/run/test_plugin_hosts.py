@@ -300,6 +300,8 @@ def test_what_a_run_of_a_plugin_made_a_daemon_ends_with_that_run(cleared: bool) 
         daemon = job("daemon", seconds=seconds, cleared=cleared)
         assert (await hosts.run(daemon)).status == "ok"
         assert sleepers(seconds) == []
+        (pid,) = hosts.pids
+        assert Path(f"/proc/{pid}/task/{pid}/children").read_text() == ""  # reaped as well
         assert count(await hosts.run(job("counter"))) == 2
 
     run(body)
