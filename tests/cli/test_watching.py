@@ -113,7 +113,7 @@ def test_a_controller_that_goes_away_is_said_and_comes_back(here):
         lines.stdout.readline()
         for shown in (pools, values):
             shown.until(lambda shown=shown: row(shown, "iris", "4", "####++...."))
-        assert "… and 3 more, which `dynres pools` shows" in pools.text  # a low terminal
+        pools.until(lambda: "… and 3 more, which `dynres pools` shows" in pools.text)  # it is low
         here.kill()
         for shown in (pools, values):
             shown.until(lambda shown=shown: "does not answer: this is " in shown.text)

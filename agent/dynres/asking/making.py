@@ -124,8 +124,10 @@ def release_request(
 
 
 def _leases(lease: Any) -> tuple[str, ...]:
-    single = isinstance(lease, str) or not isinstance(lease, Iterable)
-    return (text("lease", lease),) if single else names(lease)
+    if isinstance(lease, str) or not isinstance(lease, Iterable):
+        single: str = text("lease", lease)
+        return (single,)
+    return names(lease)
 
 
 def renew_request(

@@ -73,23 +73,16 @@ def pools_table(view: PoolsView) -> Table:
 
 
 def screen(
-    head: Sequence[str],
-    values: ValuesView,
-    pools: PoolsView,
-    rows: int,
-    *,
-    most_pools: int | None = None,
+    head: Sequence[str], values: Table, below: Table, rows: int, most_pools: int
 ) -> "RenderableType":
-    """The whole live view with the first `rows` values, and all pools or the first of them."""
+    """The whole live view with the first `rows` values and `most_pools` pools."""
     from rich.console import Group
     from rich.text import Text
 
     parts: list[RenderableType] = [Text(line, overflow="fold") for line in (*head, "")]
-    parts += first_rows(values_table(values), rows, "dynres values")
-    below = pools_table(pools)
+    parts += first_rows(values, rows, "dynres values")
     if below.rows:
-        most = len(below.rows) if most_pools is None else most_pools
-        parts += [Text(""), *first_rows(below, most, "dynres pools")]
+        parts += [Text(""), *first_rows(below, most_pools, "dynres pools")]
     return Group(*parts)
 
 
@@ -121,11 +114,11 @@ def fitting(
     notes: Sequence[str],
 ) -> "RenderableType":
     """The live view with as many values as the terminal has lines for, and at least one."""
-    count = sum(len(host.values) for host in values.hosts.values())
+    table, below = values_table(values), pools_table(pools)
     return fit(
         terminal,
-        lambda values_, pools_: screen(head, values, pools, values_, most_pools=pools_),
-        (count, len(pools.pools)),
+        lambda first, second: screen(head, table, below, first, second),
+        (len(table.rows), len(below.rows)),
         notes,
     )
 
@@ -146,7 +139,7 @@ def fit(
 
     below = note_lines(notes)
     room = max(1, terminal.size.height - 1 - len(below))
-    first, second = most
+    first, second = (min(count, room) for count in most)  # no row is less than a line
     while True:
         whole = draw(first, second)
         lines = terminal.render_lines(whole, pad=False)
