@@ -46,7 +46,7 @@ def test_beside_a_hung_start_each_orphan_is_still_charged_to_its_own_run(tmp_pat
     async def runs(client):
         with hung_files(tmp_path / "dead"):
             hung = [
-                client.run(request(f"{tmp_path}/dead/{n}", timeout=1.0, allow_unsafe=True))
+                client.run(request(f"{tmp_path}/dead/{n}", timeout=0.4, allow_unsafe=True))
                 for n in range(2)
             ]
             starts = [asyncio.create_task(one) for one in hung]
@@ -70,7 +70,7 @@ def test_more_hung_starts_than_threads_replace_the_launcher(tmp_path):
         before = client.pids()
         with hung_files(tmp_path / "dead"):
             for wave in "abc":
-                asked = [request(f"{tmp_path}/dead/{wave}{n}", timeout=0.5) for n in range(9)]
+                asked = [request(f"{tmp_path}/dead/{wave}{n}", timeout=0.3) for n in range(9)]
                 results = await asyncio.gather(*(client.run(one) for one in asked))
                 assert {r.status for r in results} <= {"stuck", "start_error", "cancelled"}
             assert await until_async(lambda: client.pids() and client.pids() != before)

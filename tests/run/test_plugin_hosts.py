@@ -12,6 +12,7 @@ import pytest
 from blockbuster import blockbuster_ctx
 from hosts import LONG, alive, job, run, until
 
+from dynres.worker import plugin_calls
 from dynres.worker.plugin_client import Job, PluginHosts
 
 
@@ -69,7 +70,7 @@ def test_a_plugin_that_blocks_does_not_delay_another(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("rogue", "timeout"),
-    [("exit", LONG), ("sleep", 0.5), ("loop", 0.5), ("regex", 2.0), ("leak_threads", LONG)],
+    [("exit", LONG), ("sleep", 0.5), ("loop", 0.5), ("regex", 1.8), ("leak_threads", LONG)],
 )
 def test_a_run_in_flight_when_another_breaks_the_host_is_tried_once_more(
     rogue: str, timeout: float, tmp_path: Path
@@ -259,18 +260,20 @@ def test_a_host_that_hangs_while_no_job_runs_is_noticed_within_two_seconds_and_r
 
 
 def test_a_thread_that_holds_the_interpreter_lock_after_its_run_costs_the_others_their_state_once(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for name, seconds in {"_IDLE_TICK": 0.2, "_DOUBT_TICK": 0.2, "IDLE_SILENCE": 0.4}.items():
+        monkeypatch.setattr(plugin_calls, name, seconds)
+
     async def body(hosts: PluginHosts) -> None:
         await hosts.run(job("counter"))
         (old,) = hosts.pids
         await hosts.run(job("lock_holder", gate=str(tmp_path / "go")))
         (tmp_path / "go").touch()
-        await until(lambda: hosts.pids and old not in hosts.pids, limit=3.0)
+        await until(lambda: hosts.pids and old not in hosts.pids)
         assert hosts.apart == ("lock_holder",)
         assert count(await hosts.run(job("counter"))) == 1
-        await hosts.run(job("lock_holder", gate=str(tmp_path / "go")))
-        await until(lambda: len(hosts.pids) == 2)  # its own is there
+        await hosts.run(job("lock_holder", timeout=0.3, gate=str(tmp_path / "go")))
         assert count(await hosts.run(job("counter"))) == 2
 
     run(body)
