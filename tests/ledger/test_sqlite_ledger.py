@@ -77,7 +77,8 @@ def test_the_lock_goes_with_its_process(tmp_path: Path):
 
 def test_every_write_checks_the_epoch(ledger: SqliteLedger):
     with sqlite3.connect(ledger.path) as other:
-        other.execute("UPDATE meta SET epoch = epoch + 1")
+        other.create_function("checksum", -1, ledger_schema.checksum)
+        other.execute("UPDATE meta SET epoch = epoch + 1, sum = checksum(epoch + 1, folded)")
     other.close()
     assert isinstance(submit(ledger, grant(lease(1))), LedgerFencedError)
     with pytest.raises(LedgerFencedError):

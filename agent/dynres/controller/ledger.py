@@ -31,6 +31,7 @@ from dynres.controller.ledger_base import (
     LedgerUnwritableError,
 )
 from dynres.controller.ledger_lock import Lock, refuse_network
+from dynres.controller.ledger_log import log_damage
 
 FILE: Final = "ledger.db"
 MOST_TOGETHER: Final = 256
@@ -45,7 +46,7 @@ CHECKPOINT_PAGES: Final = 1000
 ROOM: Final = 64 << 20
 """Free bytes on the disk below which the log's room is not taken in advance."""
 SMALL: Final = 64 << 20
-"""Bytes up to which a file is checked wholly at a start."""
+"""Bytes up to which a file is checked wholly at a start; of a larger one, all but the journal."""
 
 log = logging.getLogger("dynres.controller.ledger")
 Work = tuple[Sequence[AnyChange], Done]
@@ -58,7 +59,7 @@ def decode(text: str) -> list[AnyChange]:
     try:
         return _decoder.decode(text)
     except msgspec.MsgspecError as error:
-        raise LedgerDamagedError(f"the ledger is damaged: {error}") from error
+        raise LedgerDamagedError(str(error)) from error
 
 
 class SqliteLedger:
@@ -88,13 +89,15 @@ class SqliteLedger:
                 refuse_network(folder)
                 self._lock = Lock(folder / "ledger.lock")
                 opened.callback(self._lock.close)
+                if (found := log_damage(self.path.with_name(f"{FILE}-wal"))) is not None:
+                    raise LedgerDamagedError(found)
                 self._db = self._connect()
                 opened.callback(self._db.close)
                 self._prepare()
                 self._take_room()
             except OSError as error:
                 raise LedgerUnwritableError(f"{self.path}: {error.strerror}") from error
-            except sqlite3.Error as error:
+            except (sqlite3.Error, LedgerDamagedError) as error:
                 raise self._told(error) from error
             self._opened = opened.pop_all()
         self._thread: threading.Thread | None = None
@@ -113,17 +116,17 @@ class SqliteLedger:
 
     def _prepare(self) -> None:
         db = self._db
-        if self.path.stat().st_size <= SMALL:
-            found = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-            if found != "ok":
-                raise LedgerDamagedError(_damaged(self.path, found))
+        whole = self.path.stat().st_size <= SMALL
+        for part in ("1",) if whole else ("meta", "lease", "kept"):
+            found = [row[0] for row in db.execute(f"PRAGMA quick_check({part})")]
+            if found not in (["ok"], []):
+                raise LedgerDamagedError(found[0])
         with self._transaction():
             schema.migrate(db, self.path)
-            row = db.execute("UPDATE meta SET epoch = epoch + 1 RETURNING epoch, folded").fetchone()
-        self.epoch: int = row[0]
-        self._fold = Fold(row[1])
-        last = db.execute("SELECT coalesce(max(seq), 0) FROM journal").fetchone()[0]
-        self._last: int = max(last, row[1])
+            self.epoch, folded = schema.begin(db)
+        self._fold = Fold(folded)
+        last: int = db.execute("SELECT coalesce(max(seq), 0) FROM journal").fetchone()[0]
+        self._last = max(last, folded)
         folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(folder)
@@ -166,10 +169,13 @@ class SqliteLedger:
             first = self._first_since(self._wall() - REMEMBERED)
             folded = self._fold.seq
             rows = self._db.execute(
-                "SELECT seq, at, changes FROM journal WHERE seq >= ? ORDER BY seq",
+                "SELECT seq, at, changes, sum FROM journal WHERE seq >= ? ORDER BY seq",
                 (min(first, folded + 1),),
             )
-            for seq, at, text in rows:
+            for seq, at, text, sum_ in rows:
+                schema.check(sum_, seq, at, text)
+                if seq > self._fold.seq + 1:
+                    raise LedgerDamagedError(f"row {self._fold.seq + 1} of its journal is missing")
                 changes = decode(text)
                 for change in changes:
                     if seq > folded:
@@ -178,7 +184,7 @@ class SqliteLedger:
                         state.remember(change, at)
                 if seq > folded:
                     self._fold.add(seq, changes)
-        except (sqlite3.Error, msgspec.MsgspecError) as error:
+        except (sqlite3.Error, msgspec.MsgspecError, LedgerDamagedError) as error:
             raise self._told(error) from error
         self._thread = threading.Thread(target=self._write, name="ledger", daemon=True)
         self._thread.start()
@@ -192,7 +198,10 @@ class SqliteLedger:
         ).fetchone()
         while low < high:
             middle = (low + high) // 2
-            row = execute("SELECT at FROM journal WHERE seq >= ? LIMIT 1", (middle,)).fetchone()
+            select = "SELECT at, seq, changes, sum FROM journal WHERE seq >= ? LIMIT 1"
+            row = execute(select, (middle,)).fetchone()
+            if row is not None:
+                schema.check(row[3], row[1], row[0], row[2])
             if row is None or row[0] >= wall:
                 high = middle
             else:
@@ -245,8 +254,9 @@ class SqliteLedger:
         if not changes:
             return None
         try:
-            row = (self._last + 1, self._wall(), _encoder.encode(changes).decode(), self.epoch)
-            written = self._db.execute(schema.APPEND, row).rowcount
+            row = (self._last + 1, self._wall(), _encoder.encode(changes).decode())
+            values = (*row, schema.checksum(*row), self.epoch)
+            written = self._db.execute(schema.APPEND, values).rowcount
         except (ValueError, MemoryError) as error:  # no text, or none that there is room for
             self._recover()
             return LedgerUnwritableError(f"{self.path}: this cannot be written: {error}")
@@ -311,17 +321,20 @@ class SqliteLedger:
         count = 0
         needles = [_encoder.encode(word).decode()[1:-1] for word in ask.words]
         where = "".join(" AND instr(changes, ?)" for _ in needles)
-        select = f"SELECT at, changes FROM journal WHERE seq >= ?{where} ORDER BY seq DESC"
+        select = (
+            f"SELECT seq, at, changes, sum FROM journal WHERE seq >= ?{where} ORDER BY seq DESC"
+        )
         try:
             address = f"file:{_quoted(self.path)}?mode=ro&vfs=unix-excl"
             with contextlib.closing(sqlite3.connect(address, uri=True, timeout=5)) as db:
                 first = 0 if ask.since is None else self._first_since(ask.since, db)
-                for at, text in db.execute(select, (first, *needles)):
+                for seq, at, text, sum_ in db.execute(select, (first, *needles)):
+                    schema.check(sum_, seq, at, text)
                     found.append(entries(at, decode(text), ask))
                     count += len(found[-1])
                     if count >= ask.limit:
                         break
-        except sqlite3.Error as error:
+        except (sqlite3.Error, LedgerDamagedError) as error:
             raise self._told(error) from error
         told = [entry for group in reversed(found) for entry in group]
         return told[-ask.limit :]
@@ -339,7 +352,7 @@ class SqliteLedger:
 
     def _told(self, error: Exception) -> LedgerError:
         """An error of the engine, in words that help."""
-        if isinstance(error, LedgerError):
+        if isinstance(error, LedgerError) and not isinstance(error, LedgerDamagedError):
             return error
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         text = str(error)
@@ -355,8 +368,8 @@ class SqliteLedger:
 
 def _damaged(path: Path, text: str) -> str:
     return (
-        f"{path}: the ledger is damaged ({text}); put a backup in its place, or move it away and "
-        "record what jobs hold with acquire --running"
+        f"{path}: the ledger is damaged ({text}); move it and its -wal away, then put a backup in "
+        "its place or record what jobs hold with acquire --running"
     )
 
 
