@@ -97,18 +97,26 @@ class LauncherProcess(asyncio.Protocol):
     async def watch(self) -> str:
         """Look at its beats until it is over, silent or has no thread left; why it is replaced."""
         self._alive_at = time.monotonic()
-        while True:
-            planned = self._alive_at + SILENT
-            await asyncio.wait({self._over}, timeout=planned - time.monotonic())
-            if self._over.done():
-                return self._over.result()
-            self._look_aside()
-            now = time.monotonic()
-            if now < self._alive_at + SILENT:
-                continue
+        self._look_at(self._alive_at + SILENT)
+        try:
+            await asyncio.wait({self._over})
+        finally:
+            self._timer.cancel()
+        return self._over.result()
+
+    def _look_at(self, when: float) -> None:
+        self._timer = asyncio.get_running_loop().call_at(when, self._look, when)
+
+    def _look(self, planned: float) -> None:
+        """See whether a beat has come, and when it is time to look again."""
+        self._look_aside()
+        now = time.monotonic()
+        if now >= self._alive_at + SILENT:
             if now < planned + HELD_UP:
-                return f"the launcher was silent for {SILENT:g} s"
+                self._is_over(f"the launcher was silent for {SILENT:g} s")
+                return
             self._alive_at = now  # we were held up ourselves: the launcher is not to blame
+        self._look_at(self._alive_at + SILENT)
 
     def _look_aside(self) -> None:
         """Take what has come on the second socket, of which nothing wakes us."""

@@ -11,16 +11,16 @@ from typing import Any, Final
 
 import msgspec
 
-from dynres.value import STRING_LIMIT, Value, ValueType
+from dynres.value import Value, ValueType
 from dynres.worker.elim_format import elim_record
 from dynres.worker.formats import take
 from dynres.worker.json_format import json_pairs
 from dynres.worker.line_formats import braced, default_pairs, text_pair, value_pairs
 from dynres.worker.load_sensor_format import BEGIN, END, load_sensor_record
 from dynres.worker.merging import newest
-from dynres.worker.numbers import Names, Numbers
 from dynres.worker.outcome import Refused
 from dynres.worker.pairs import Asked, BadOutputError, Pair, decode
+from dynres.worker.plain_numbers import PlainNumbers
 from dynres.worker.refusals import REFUSED_LIMIT
 from dynres.worker.startd_cron_format import SEPARATOR, startd_cron_record
 
@@ -31,8 +31,6 @@ JUDGED: Final = 100
 _BLANKS: Final = b" \t\r"
 _INTEGER = re.compile(rb"-?[1-9][0-9]{0,14}\r?")
 _NO_SIGNS: Final = bytes(set(range(256)) - set(b"=\n"))
-_NUMBERS = msgspec.json.Decoder(list[float])
-"""Every number of JSON is one of ours, and the same double; so are the blanks around it."""
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -80,17 +78,18 @@ class Records:
         """Values that need no judging, of the batch at hand."""
         self._chosen = form is not None
         self._order: list[bytes] = []
-        """The names of the last batch that was plain numbers."""
-        self._names = Names(())
-        """Which resources they mean."""
+        """The names of the last batch that gave each once."""
+        self._plain: PlainNumbers | None = None
+        """How batches like the last two are read."""
         self._read = self._reader(form)
 
     def feed(self, data: bytes) -> Batch:
         """Take what came; what it completes."""
         text = self._complete(data)
-        numbers = self._all_numbers(text)
-        if numbers is not None:
-            return Batch(records=len(numbers), values=numbers)
+        if self._plain is not None and text is not None and not self._odd_count:
+            numbers = self._plain.read(text) if len(text) <= self._limit else None
+            if numbers is not None:
+                return Batch(records=len(numbers), values=numbers)
         pairs = self._read(self._lines(text))
         direct, self._direct = self._direct, {}
         told = {self._asked.target(pair.name) for pair in pairs}
@@ -215,31 +214,12 @@ class Records:
         return latest
 
     def _learn(self, names: Iterable[bytes]) -> None:
-        """A batch gave these, each once: most often the next one gives the same."""
-        targets = [target for name in names if (target := self._numeric.get(name)) is not None]
+        """A batch gave each of these once; one that does so again is not the last."""
         order = list(names)
-        if len(set(targets)) == len(order):
-            self._order, self._names = order, Names(tuple(targets))
-
-    def _all_numbers(self, text: bytes | None) -> Numbers | None:
-        """What it says, where it is a plain number for each name of the last batch, in order.
-
-        Everything else is None, and for the other ways of reading it: they would find the same.
-        """
-        if text is None or not self._order or self._odd_count or len(text) > self._limit:
-            return None
-        words = _words(text)
-        if words is None or words[::2] != self._order or not _short_lines(text):
-            return None
-        try:
-            numbers = _NUMBERS.decode(b"[%b]" % b",".join(words[1::2]))
-        except msgspec.DecodeError:
-            return None
-        if len(numbers) != len(self._order):
-            return None  # a comma in one of them
-        if b"-" in text:
-            numbers = [number + 0.0 for number in numbers]  # -0.0 becomes 0.0
-        return Numbers(self._names, numbers)
+        targets = [target for name in order if (target := self._numeric.get(name)) is not None]
+        if order == self._order and len(set(targets)) == len(order):
+            self._plain = PlainNumbers(order, targets)
+        self._order = order
 
     def _one_by_one(self, lines: list[bytes]) -> tuple[Any, ...]:
         """The newest text of each name; then each object, with the names that came after it."""
@@ -374,9 +354,3 @@ def _words(text: bytes) -> list[bytes] | None:
     if text.translate(None, _NO_SIGNS) != b"=\n" * text.count(b"\n") + b"=":
         return None
     return text.replace(b"\n", b"=").split(b"=")
-
-
-def _short_lines(text: bytes) -> bool:
-    """Whether no line can hold a text that is too long for a value, at a glance."""
-    step = STRING_LIMIT // 2
-    return all(text.find(b"\n", at, at + step) >= 0 for at in range(0, len(text) - step, step))

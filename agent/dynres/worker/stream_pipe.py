@@ -1,7 +1,8 @@
 """Reads what a stream prints, in batches and at a bounded rate.
 
-A pipe is read a moment after it became readable, so that many records are one batch; one that
-filled the batch has to wait, and so does its writer.
+A pipe is read a moment after it became readable, so that many records are one batch; at once,
+where that gives as many lines as the last batch had. One that filled its batch has to wait, and so
+does its writer.
 """
 
 import asyncio
@@ -49,13 +50,22 @@ class StreamPipe:
         self._hear = hear
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
+        self._begun = b""
+        """What was read of a batch that is not complete, as it seems."""
+        self._lines = 0
+        """How many the last batch had."""
+        self._ended_at = float("-inf")
+        """When the last batch was complete."""
         self._loop.add_reader(fd, self._readable)
 
     def finish(self) -> None:
         """The process is gone: take what it left in the pipe, and close it."""
-        while self._fd >= 0 and self._read() > 0:
-            pass
+        data = self._begun
+        while self._fd >= 0 and (more := self._read()):
+            data += more
         self.close()
+        if data:
+            self._hear(data)
 
     def close(self) -> None:
         """Read no further."""
@@ -65,7 +75,15 @@ class StreamPipe:
             self._fd = -1
 
     def _readable(self) -> None:
-        self._pause(SETTLE)
+        """A batch begins, and may be there as a whole already."""
+        quiet = self._loop.time() >= self._ended_at + PAUSE
+        if quiet and self._lines and self._allowance.left(self._loop.time()):
+            self._begun = self._read()
+            if self._begun.endswith(b"\n") and self._begun.count(b"\n") == self._lines:
+                self._say()
+                return
+        if self._fd >= 0:
+            self._pause(SETTLE)
 
     def _pause(self, seconds: float | None) -> None:
         """Do not look at it for so long; None: no more."""
@@ -75,27 +93,35 @@ class StreamPipe:
         self._timer = None if seconds is None else self._loop.call_later(seconds, self._take)
 
     def _take(self) -> None:
+        """A batch has had the time to become complete."""
         self._timer = None
         if not self._allowance.left(self._loop.time()):
             self._pause(PAUSE)
             return
-        size = self._read()
-        if self._fd < 0:
-            return  # at its end, or ended by what it said
-        if size >= CHUNK:
-            self._pause(PAUSE)
-        else:
+        self._begun += self._read(CHUNK - len(self._begun))
+        if self._fd >= 0 and len(self._begun) < CHUNK:
             self._loop.add_reader(self._fd, self._readable)
+        elif self._fd >= 0:
+            self._pause(PAUSE)
+        self._say()
 
-    def _read(self) -> int:
-        """Read once: how much; closed at its end."""
+    def _say(self) -> None:
+        """Let what has been read be heard."""
+        data, self._begun = self._begun, b""
+        self._ended_at = self._loop.time()
+        self._lines = data.count(b"\n")
+        if data:
+            self._hear(data)
+
+    def _read(self, most: int = CHUNK) -> bytes:
+        """Read once; closed at its end."""
         try:
-            data = os.read(self._fd, CHUNK)
+            data = os.read(self._fd, most) if most else None
         except BlockingIOError:
-            return 0
+            data = None
+        if data is None:
+            return b""
         if not data:
             self.close()
-            return 0
         self._allowance.spend(len(data))
-        self._hear(data)
-        return len(data)
+        return data

@@ -1,0 +1,60 @@
+"""Batches that give a plain number for each of the same names, read in one go.
+
+Lines of `NAME=NUMBER` become a JSON object, of which msgspec's decoder makes doubles: every number
+of JSON is one of ours and the same double, and so are the blanks around it. Whatever is odd in a
+batch makes it another thing than such an object, and is left to the exact way of reading.
+"""
+
+from typing import Final
+
+import msgspec
+
+from dynres.value import STRING_LIMIT
+from dynres.worker.numbers import Names, Numbers
+
+_STEP: Final = STRING_LIMIT // 2
+
+
+class PlainNumbers:
+    """Reads batches of `order`, which mean the resources `targets`."""
+
+    def __init__(self, order: list[bytes], targets: list[str]) -> None:
+        self._names = Names(tuple(targets))
+        self._ends = len(order) - 1
+        self._first = order[0] + b"="
+        self._last = b"\n" + order[-1] + b"="
+        fields = {f"_{place}": name.decode() for place, name in enumerate(order)}
+        kind = msgspec.defstruct(
+            "PlainNumbers",
+            [(field, float) for field in fields],
+            rename=fields.get,
+            forbid_unknown_fields=True,
+            gc=False,
+        )
+        self._decoder = msgspec.json.Decoder(kind)
+
+    def read(self, text: bytes) -> Numbers | None:
+        """What the lines of `text` say (the last one without its end).
+
+        None: not that each name has a plain number in its one line. Another order than the usual
+        one would be right too, but slow to look up.
+        """
+        if b'"' in text or b"\\" in text or text.count(b"\n") != self._ends:
+            return None
+        usual = text.startswith(self._first) and text.find(self._last, text.rfind(b"\n")) >= 0
+        if (not usual and self._ends) or not _short_lines(text):
+            return None
+        names_and_numbers = text.replace(b"=", b'":').replace(b"\n", b',"')
+        try:
+            found = self._decoder.decode(b'{"%b}' % names_and_numbers)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None
+        numbers = list(msgspec.structs.astuple(found))
+        if b"-" in text:
+            numbers = [number + 0.0 for number in numbers]  # -0.0 becomes 0.0
+        return Numbers(self._names, numbers)
+
+
+def _short_lines(text: bytes) -> bool:
+    """Whether no line can hold a text that is too long for a value, at a glance."""
+    return all(text.find(b"\n", at, at + _STEP) >= 0 for at in range(0, len(text) - _STEP, _STEP))
