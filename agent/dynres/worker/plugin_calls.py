@@ -12,14 +12,12 @@ from dynres.worker.plugin_process import HostProcess
 
 SILENCE: Final = 1.5
 """Seconds without an answer to a ping after which a host that others wait for is given up."""
-IDLE_SILENCE: Final = 1.1
-"""The same for a host without a job."""
+IDLE_SILENCE: Final = 1.9
+"""Seconds since its last beat after which a host without a job is given up."""
+HELD_UP: Final = 0.25
+"""Seconds by which we look later than planned when we were held up ourselves."""
 _TICK: Final = 0.25
 """Seconds between looks at a host with jobs."""
-_IDLE_TICK: Final = 0.75
-"""And without: one ping each, while that is answered."""
-_DOUBT_TICK: Final = 0.4
-"""And without, while one is not."""
 _START: Final = 10.0
 _LAST_WORDS: Final = 1.0
 
@@ -94,8 +92,9 @@ class Host:
         """Whether a ping is not answered yet."""
         self._silence = 0.0
         """For how long, counted in looks: when we were held up ourselves it is not to blame."""
+        self._alive_at = self._loop.time()
+        """When it last gave a sign of life, as far as is known."""
         self._timer: asyncio.TimerHandle | None = None
-        self._period = _IDLE_TICK
         self._fault: str | None = None
         """Why the host cannot work, in its own words."""
         self.broken = False
@@ -188,7 +187,7 @@ class Host:
         self.break_off(why, "unknown" if len(self._jobs) > 1 else "this")
 
     def _take(self, message: tuple[Any, ...]) -> None:
-        self._pinged, self._silence = False, 0.0
+        self._pinged, self._silence, self._alive_at = False, 0.0, self._loop.time()
         if message[0] == "ready":
             self._ready.set()
             self._watch()
@@ -211,32 +210,47 @@ class Host:
             future.set_result(answer)
 
     def _watch(self) -> None:
-        """Look again soon: whether it gives a sign of life."""
-        period = _TICK if self._jobs else _DOUBT_TICK if self._silence else _IDLE_TICK
+        """Look again: soon at one with jobs, else when a beat must have come."""
+        when = self._loop.time() + _TICK if self._jobs else self._alive_at + IDLE_SILENCE
         if self._timer is not None:
-            if self._period <= period:
+            if self._timer.when() <= when:
                 return
             self._timer.cancel()
-        self._period = period
-        self._timer = self._loop.call_later(period, self._look)
+        self._timer = self._loop.call_at(when, self._look, when)
 
-    def _look(self) -> None:
+    def _look(self, planned: float) -> None:
         self._timer = None
         if self.broken:
             return
+        self._alive_at = max(self._alive_at, self.process.last_beat())
+        if self._jobs:
+            self._look_at_busy()
+        else:
+            self._look_at_idle(planned)
+        if not self.broken:
+            self._watch()
+
+    def _look_at_busy(self) -> None:
+        """See whether it answers."""
         if not self._pinged:
             self._pinged = True
             self.process.send(("ping",))
         else:
-            self._silence += self._period
-        if self._jobs and self._silence >= SILENCE:
+            self._silence += _TICK
+        if self._silence >= SILENCE:
             self.silent = True
             if len(self._jobs) > 1 or self.process.stopped:
                 self.break_off("the plugin host does not answer", "unknown")
-        elif not self._jobs and self._silence >= IDLE_SILENCE:
-            self.hung_idle = True
-            if self.process.stopped:
-                self.suspects.clear()  # it is not a thread that keeps it from answering
-            self.break_off("the plugin host does not answer", "another")
-        if not self.broken:
-            self._watch()
+
+    def _look_at_idle(self, planned: float) -> None:
+        """See whether a beat has come."""
+        now = self._loop.time()
+        if now < self._alive_at + IDLE_SILENCE:
+            return
+        if now >= planned + HELD_UP:
+            self._alive_at = now  # we were held up ourselves: it is not to blame
+            return
+        self.hung_idle = True
+        if self.process.stopped:
+            self.suspects.clear()  # it is not a thread that keeps it from answering
+        self.break_off("the plugin host does not answer", "another")
