@@ -19,12 +19,12 @@ from dynres.asking.errors import (
     UnreachableError,
     expect,
     names,
+    packed,
     text,
     waiting,
 )
 from dynres.asking.making import read_need
 from dynres.asking.verbs import AsyncLeaseVerbs, LeaseVerbs, OnWait
-from dynres.wire.codec import encode
 from dynres.wire.follow import Follow
 from dynres.wire.leasing import Acquire, Acquired
 from dynres.wire.lines import AnyLine, FeedRefusedError
@@ -219,7 +219,7 @@ class Client(LeaseVerbs):
             while True:
                 left = max(0.0, deadline - time.monotonic())
                 asked = msgspec.structs.replace(request, wait=left)
-                body = encode(msgspec.structs.replace(call, request=asked))
+                body = packed(msgspec.structs.replace(call, request=asked))
                 try:
                     answer = requester.request(
                         body, left + patience, interim=interim, silence=SILENCE
@@ -236,7 +236,7 @@ class Client(LeaseVerbs):
             call = Call(id=self._id(), request=request)
             try:
                 body = self._requester.request(
-                    encode(call), self._timeout if timeout is None else timeout
+                    packed(call), self._timeout if timeout is None else timeout
                 )
             except LinkError as error:
                 raise UnreachableError("unreachable", str(error)) from error

@@ -25,6 +25,8 @@ AMOUNT_DIGITS: Final = 15
 AMOUNT_PLACES: Final = 6
 
 _NUMBER = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_ENDLESS = re.compile(r"[eE][+-]?0*[1-9]\d{6}", re.ASCII)
+"""An exponent that an exact decimal may not have."""
 _LEADING_ZERO = re.compile(r"[+-]?0\d", re.ASCII)
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}", re.ASCII)
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)", re.ASCII)
@@ -62,6 +64,8 @@ def read_number(text: str) -> float:
         raise ValueError(_why_no_number(plain))
     if _LEADING_ZERO.match(plain):
         raise ValueError("leading zero: octal or decimal?")
+    if _ENDLESS.search(plain):
+        raise ValueError("an exponent of more than six digits")
     number = float(plain)
     if math.isinf(number):
         raise ValueError("too large for a number")

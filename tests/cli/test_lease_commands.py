@@ -151,6 +151,9 @@ def test_a_line_that_says_two_things_or_half_of_one_takes_nothing(here):
         "{" + good + ', "job": "10"}',
         "{" + good + ', "slots": true}',
         "[" * 100_000,
+        "{" + good + ', "slots": 100000000000000000000}',
+        "{" + good + ', "request": "\\ud800"}',
+        '{"job": "9", "host": "h1", "need": {"iris": "0e99999999999999999999"}}',
     ]
     done = here.call("acquire", "-", stdin="\n".join(lines) + "\n")
     told = [json.loads(line)["error"]["message"] for line in done.stdout.splitlines()]
@@ -159,6 +162,10 @@ def test_a_line_that_says_two_things_or_half_of_one_takes_nothing(here):
         "job: given twice; expected each key once",
         "slots: expected a whole number, got True",
         "expected a JSON object, got one nested too deeply",
+        "a number is too large for a request",
+        "'\\ud800' is no UTF-8 text",
+        "iris=0e99999999999999999999: expected an amount, got '0e99999999999999999999': "
+        "an exponent of more than six digits",
     ]
     assert done.returncode == 2
     held = document(here.call("leases", "--json"))["leases"]

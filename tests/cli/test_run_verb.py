@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -153,3 +155,10 @@ def test_after_an_expiry_it_takes_the_lease_again_and_says_so(here):
     assert "taken again" in err
     assert process.returncode == 128 + signal.SIGTERM
     assert leases(here) == []
+
+
+def test_without_a_stdout_it_runs_all_the_same(here):
+    shell = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-m", "dynres"]
+    command = [*shell, *RUN, "--controller", here.endpoint, "--", "sh", "-c", "exit 5"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=40, check=False)
+    assert (done.returncode, done.stderr) == (5, "")

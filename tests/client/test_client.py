@@ -242,3 +242,21 @@ def test_what_is_no_text_or_number_is_told_by_its_name_before_anything_is_asked(
     with Client("tcp://127.0.0.1:1") as client, pytest.raises(TypeError) as told:
         call(client)
     assert str(told.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda client: client.hosts('os == "\udcff"'), "is no UTF-8 text"),
+        (lambda client: client.leases(job="\ud800"), "is no UTF-8 text"),
+        (lambda client: client.acquire("1", {"h1": 10**20}, {"iris": 1}), "too large"),
+        (lambda client: client.acquire("\udcff", ["h1"], {"iris": 1}, wait=1), "is no UTF-8"),
+    ],
+)
+def test_what_cannot_be_sent_is_refused_as_usage(
+    call: Callable[[Client], object], said: str
+) -> None:
+    with Client("tcp://127.0.0.1:1") as client, pytest.raises(RequestRefusedError) as caught:
+        call(client)
+    assert caught.value.code == "usage"
+    assert said in str(caught.value)

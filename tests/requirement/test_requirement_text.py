@@ -127,6 +127,8 @@ def test_two_resources_are_brought_to_one_unit() -> None:
         ("mem > it", 7, "cannot be converted"),
         ("mem > 1e300 GB", 7, "too large"),
         ("mem > 1e400", 7, "too large"),
+        ("mem > 0e-99999999999999999999", 7, "more than six digits"),
+        ("mem > 0e99999999999999999999", 7, "more than six digits"),
         ("mem > 010", 7, "leading zero"),
         ("mem > 1_000", 7, "underscore"),
         ("mem > 1,5", 7, "decimal comma"),

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Generic, Self, TypeVar
 
 from dynres.asking import making
-from dynres.asking.errors import RequestRefusedError, UnreachableError
+from dynres.asking.errors import RequestRefusedError, UnreachableError, packed
 from dynres.asking.making import Hosts, Needs
-from dynres.wire.codec import WireError, encode
+from dynres.wire.codec import WireError
 from dynres.wire.lease_views import AcquireView, ReleaseView, RenewView
 from dynres.wire.leasing import LOCAL, Acquired, Released, Renewed, Waiting
 from dynres.wire.link import LinkError
@@ -90,15 +90,16 @@ class Batch:
         return len(self._pending) >= WINDOW
 
     def ask(self, request: AnyRequest, kind: type[T]) -> Pending[T]:
-        """Send a request. Raises UnreachableError."""
+        """Send a request. Raises UnreachableError, and RequestRefusedError for no request."""
         while self.full:
             self.turn()
         key = f"{self._prefix}-{next(self._numbers)}"
+        body = packed(Call(id=key, request=request))
         pending: Pending[T] = Pending(self, key, kind)
         self._pending[key] = pending  # type: ignore[assignment]
         self._order.append(pending)  # type: ignore[arg-type]
         try:
-            self._pipeline.send(key, encode(Call(id=key, request=request)))
+            self._pipeline.send(key, body)
         except LinkError as error:
             raise UnreachableError("unreachable", str(error)) from error
         return pending

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from dynres.wire.codec import WireError
+from dynres.wire.codec import WireError, encode
 from dynres.wire.leasing import Waiting
 from dynres.wire.requests import AnyAnswer, Call, Failure, read_result
 
@@ -27,6 +27,16 @@ class UnreachableError(ClientError):
 
 class RequestRefusedError(ClientError):
     """The controller has refused the request, and says why."""
+
+
+def packed(call: Call) -> bytes:
+    """The bytes of a request. Raises RequestRefusedError for what cannot be sent as it is."""
+    try:
+        return encode(call)
+    except UnicodeEncodeError as error:
+        raise RequestRefusedError("usage", f"{error.object[:64]!r} is no UTF-8 text") from error
+    except OverflowError as error:
+        raise RequestRefusedError("usage", "a number is too large for a request") from error
 
 
 def expect(kind: type[T], call: Call, body: bytes) -> T:

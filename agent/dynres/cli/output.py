@@ -49,7 +49,15 @@ class ReaderGoneError(Exception):
 
 
 def prepare() -> None:
-    """Let no text be unprintable: what a locale cannot show is shown as an escape."""
+    """Let no text be unprintable: what a locale cannot show is shown as an escape.
+
+    A stream that was closed before the start (`>&-`) is /dev/null: no socket takes its number.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(nowhere, True)
+            setattr(sys, name, os.fdopen(nowhere, mode, encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -81,11 +81,15 @@ def _ask(
     send: Callable[["Client", "Batch", Fields], None],
 ) -> Failure | None:
     """Send a request; a failure takes its place where it is none."""
+    from dynres.client import RequestRefusedError
+
     try:
         fields = json.loads(line, object_pairs_hook=_once)
         if not isinstance(fields, dict):
             raise ValueError(f"expected a JSON object, got {line[:60].decode(errors='replace')}")
         send(client, batch, {"owner": owner, **fields})
+    except RequestRefusedError as error:
+        return Failure(code=error.code, message=error.message)
     except RecursionError:
         return Failure(code="usage", message="expected a JSON object, got one nested too deeply")
     except (ValueError, TypeError, click.UsageError) as error:
