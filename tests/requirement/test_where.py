@@ -60,6 +60,16 @@ def test_on_hosts_without_the_resource_comparisons_are_false_and_not_holds(bench
     assert ask(bench, "!bigmem", all_hosts=True).hosts == ("h3", "h10", "login1")
 
 
+def test_a_machine_that_is_no_worker_is_no_place_for_a_job(bench: Bench) -> None:
+    bench.hello(b"l", "login1")
+    assert ask(bench, "!bigmem").hosts == ("h10",)
+    assert ask(bench, "!bigmem", "login1").hosts == ()
+    assert ask(bench, "!bigmem", "login1", all_hosts=True).hosts == ("login1",)
+    answers, placement = Answers(bench.core, bench.now), Placement(bench.core)
+    said = list(explain_requirement(answers, placement, placement.requirement("!bigmem"), "login1"))
+    assert said[1] == "Yet login1 is no worker, so it is only shown with --all-hosts."
+
+
 def test_hosts_that_are_not_up_or_closed_are_left_out_but_with_all_hosts(bench: Bench) -> None:
     assert ask(bench, "defined(space)", all_hosts=True).hosts == ("h1", "h2", "h3", "h10")
     bench.core.operators.closed["h2"] = Closed("repair", "root", 0.0)

@@ -75,7 +75,7 @@ class Placement:
     ) -> Found:
         """The hosts (of `names`, in their order; None: of all) that satisfy it now.
 
-        Only those that are up and not closed, or all with `all_hosts`.
+        Only workers that are up and not closed, or all with `all_hosts`.
         """
         order = self._all() if names is None else self._place(names, -1)
         rows = order.rows
@@ -88,7 +88,7 @@ class Placement:
                 for without, here in zip(alone, (yes, maybe), strict=True)
             )
         if not all_hosts:
-            up = self._core.registry.presence.up(order.places, now)
+            up = self._core.registry.presence.up(order.places, now) & (rows >= 0)
             yes, maybe = yes & up, maybe & up
         return Found(
             self._open(order.names[yes].tolist(), all_hosts=all_hosts),
@@ -98,6 +98,10 @@ class Placement:
     def _open(self, hosts: list[str], *, all_hosts: bool) -> list[str]:
         closed = self._core.closed
         return [h for h in hosts if h not in closed] if closed and not all_hosts else hosts
+
+    def place(self, host: str) -> bool:
+        """Whether jobs may be placed on a host at all: it is no `worker: false`."""
+        return host in self._core.table.rows
 
     def verdict(self, requirement: Requirement, host: str, now: float) -> int:
         """FALSE, UNKNOWN or TRUE on one host, whether or not it is up."""

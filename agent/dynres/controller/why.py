@@ -28,9 +28,10 @@ def explain_requirement(
     verdict = placement.verdict(requirement, host, answers.now)
     detail = answers.detail(host)
     yield f"The requirement {requirement.text.strip()} {_WORDS[verdict]} on {host}."
-    if verdict == TRUE and (detail.state != "up" or detail.closed):
+    worker = placement.place(host)
+    if verdict == TRUE and (detail.state != "up" or detail.closed or not worker):
         away = "without an agent" if detail.state == "never" else detail.state
-        why = "closed" if detail.closed else away
+        why = "closed" if detail.closed else away if worker else "no worker"
         yield f"Yet {host} is {why}, so it is only shown with --all-hosts."
     for leaf in dict.fromkeys(_leaves(requirement.meaning)):
         here = placement.verdict(Requirement("", leaf), host, answers.now)
