@@ -205,6 +205,7 @@ def test_explain_says_that_a_resource_is_absent(bench: Bench) -> None:
 def test_explain_describes_the_pool_and_its_reporter(bench: Bench) -> None:
     text = said(bench, "host2", "lic")
     assert "Instance lic serves 2 hosts: host[1-2]." in text
+    assert "Its probe has measured 40 as used by others." in text
     assert "Of a capacity of 100, 0 are reserved, 0 leased and 60 free." in text
     assert "host1 measures it for all of them." in text
     bench.bye(b"1")

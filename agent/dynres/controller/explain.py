@@ -19,6 +19,11 @@ _ORDERS = {
     "increasing": "more is busier",
     "none": "without an order",
 }
+_MEASURES = {
+    "total": "in all",
+    "free": "as free",
+    "external": "as used by others",
+}
 
 
 def explain(core: Core, answers: Answers, name: str, resource_name: str) -> Explanation:
@@ -45,7 +50,8 @@ def _value(host: str, resource: Resource, value: ValueView | None) -> str:
     unit = f" {value.unit}" if value.unit else ""
     if value.state == "fresh":
         free = " free" if resource.leasable else ""
-        return f"{where} is {format_value(value.value)}{unit}{free} (fresh)."
+        shown = format_value(value.value) or '""'
+        return f"{where} is {shown}{unit}{free} (fresh)."
     last = "" if value.last is None else f" It was last {format_value(value.last)}{unit}."
     return f"{where} is {value.state}: {value.reason or 'no reason is known'}.{last}"
 
@@ -161,19 +167,22 @@ def _instance(core: Core, answers: Answers, host: str, resource: Resource) -> It
         yield f"Instance {instance.id} serves {hosts}: {fold(members)}."
     if resource.leasable:
         pool = answers.pool(resource, instance, holders=True)
+        if resource.measures is not None and pool.reported is not None:
+            yield f"Its probe has measured {_number(pool.reported)} {_MEASURES[resource.measures]}."
         yield _amounts(pool)
         yield from _holders(pool)
     if resource.shared and instance.dynamic:
         yield _reporter(core, instance)
 
 
-def _amounts(pool: PoolView) -> str:
-    def text(amount: object) -> str:
-        return "unknown" if amount is None else format_number(float(str(amount)))
+def _number(amount: object) -> str:
+    return "unknown" if amount is None else format_number(float(str(amount)))
 
+
+def _amounts(pool: PoolView) -> str:
     return (
-        f"Of a capacity of {text(pool.capacity)}, {text(pool.reserve)} are reserved, "
-        f"{text(pool.leased)} leased and {text(pool.free)} free."
+        f"Of a capacity of {_number(pool.capacity)}, {_number(pool.reserve)} are reserved, "
+        f"{_number(pool.leased)} leased and {_number(pool.free)} free."
     )
 
 
