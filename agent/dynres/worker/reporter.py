@@ -8,7 +8,7 @@ lost or late, the next report makes the belief true again, and nothing ever queu
 from collections import deque
 from collections.abc import Collection, Iterable
 from itertools import compress
-from operator import ne
+from operator import eq, ne
 from typing import Final
 
 from dynres.wire.messages import Echo, Measured, MeasuredNumbers, Report, Run
@@ -175,9 +175,9 @@ class Reporter:
             before = [_number(self._told.get(name), block.probe) for name in names.order]
         if before == numbers:
             return []
-        changed = list(map(ne, before, numbers))
-        if all(changed):
+        if True not in map(eq, before, numbers):
             return [block]
+        changed = list(map(ne, before, numbers))
         some = Names(tuple(compress(names.order, changed)))
         return [block._replace(numbers=Numbers(some, list(compress(numbers, changed))))]
 
