@@ -71,11 +71,13 @@ class Terminal:
         self._stream = pyte.ByteStream(self.screen)
         self._size(columns, lines)
         self._before = termios.tcgetattr(theirs)
-        clean = {k: v for k, v in os.environ.items() if k not in {"COLUMNS", "LINES", "NO_COLOR"}}
+        # Its size is what the terminal says: the runner of the tests may have said another.
+        fixed = ("COLUMNS", "LINES", "NO_COLOR")
+        clean = {k: v for k, v in {**os.environ, **env}.items() if k not in fixed}
         command = (sys.executable, "-m", "dynres", *arguments)
         self._shell = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", _SHELL, os.ttyname(theirs), *command],
-            env={**clean, **env, "TERM": "xterm", "PYTHONIOENCODING": "utf-8"},
+            env={**clean, "TERM": "xterm", "PYTHONIOENCODING": "utf-8"},
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
