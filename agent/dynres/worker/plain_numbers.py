@@ -5,6 +5,7 @@ of JSON is one of ours and the same double, and so are the blanks around it. Wha
 batch makes it another thing than such an object, and is left to the exact way of reading.
 """
 
+import re
 from typing import Final
 
 import msgspec
@@ -13,6 +14,8 @@ from dynres.value import STRING_LIMIT
 from dynres.worker.numbers import Names, Numbers
 
 _STEP: Final = STRING_LIMIT // 2
+_ENDLESS: Final = re.compile(rb"[eE][+-]?0*[1-9]\d{6}")
+"""An exponent that is refused, and that JSON takes where it makes 0."""
 
 
 class PlainNumbers:
@@ -50,6 +53,8 @@ class PlainNumbers:
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
         numbers = list(msgspec.structs.astuple(found))
+        if 0.0 in numbers and _ENDLESS.search(text):
+            return None
         if b"-" in text:
             numbers = [number + 0.0 for number in numbers]  # -0.0 becomes 0.0
         return Numbers(self._names, numbers)
