@@ -1,5 +1,6 @@
 """`python -m dynres.controller`: the controller as a process."""
 
+import os
 import signal
 import sys
 from typing import TYPE_CHECKING
@@ -41,12 +42,14 @@ def main(arguments: list[str]) -> int:
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGINT, signal.SIGTERM})
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     options = _options(arguments)
+    # Threads of numpy's linear algebra, which nothing here needs, would spin at first.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
     import asyncio
     import resource
 
+    from dynres.controller.process import serve
     from dynres.controller.say import log_to_stderr
-    from dynres.controller.server import serve
 
     # Each agent is a connection, and the usual soft limit is 1024.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

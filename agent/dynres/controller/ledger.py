@@ -49,7 +49,9 @@ SMALL: Final = 64 << 20
 """Bytes up to which a file is checked wholly at a start; of a larger one, all but the journal."""
 
 log = logging.getLogger("dynres.controller.ledger")
-Work = tuple[Sequence[AnyChange], Done]
+Work = tuple[Sequence[AnyChange], bytes, Done]
+"""Changes, the same as JSON, and who is to be told."""
+NOTHING: Final = b"[]"
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(list[AnyChange])
 
@@ -168,22 +170,17 @@ class SqliteLedger:
             schema.read_tables(self._db, state)
             first = self._first_since(self._wall() - REMEMBERED)
             folded = self._fold.seq
-            rows = self._db.execute(
-                "SELECT seq, at, changes, sum FROM journal WHERE seq >= ? ORDER BY seq",
-                (min(first, folded + 1),),
-            )
-            for seq, at, text, sum_ in rows:
-                schema.check(sum_, seq, at, text)
-                if seq > self._fold.seq + 1:
-                    raise LedgerDamagedError(f"row {self._fold.seq + 1} of its journal is missing")
+            for seq, at, text in schema.journal(self._db, min(first, folded + 1)):
                 changes = decode(text)
-                for change in changes:
-                    if seq > folded:
-                        state.apply(change, at)
-                    else:
+                if seq <= folded:
+                    for change in changes:
                         state.remember(change, at)
-                if seq > folded:
-                    self._fold.add(seq, changes)
+                    continue
+                if seq != self._fold.seq + 1:
+                    raise LedgerDamagedError(f"row {self._fold.seq + 1} of its journal is missing")
+                for change in changes:
+                    state.apply(change, at)
+                self._fold.add(seq, changes)
         except (sqlite3.Error, msgspec.MsgspecError, LedgerDamagedError) as error:
             raise self._told(error) from error
         self._thread = threading.Thread(target=self._write, name="ledger", daemon=True)
@@ -210,9 +207,22 @@ class SqliteLedger:
 
     # writing
 
+    @property
+    def threads(self) -> tuple[int, ...]:
+        """See Ledger."""
+        thread = self._thread
+        return () if thread is None or thread.native_id is None else (thread.native_id,)
+
     def submit(self, changes: Sequence[AnyChange], done: Done) -> None:
         """See Ledger."""
-        self._queue.put((changes, done))
+        try:
+            # Not in the writer's thread: what two cores touch in turn costs each of them.
+            text = _encoder.encode(changes)
+        except (ValueError, MemoryError) as error:  # no text, or none that there is room for
+            fault = LedgerUnwritableError(f"{self.path}: this cannot be written: {error}")
+            self._settle([(changes, b"", done)], fault)
+            return
+        self._queue.put((changes, text, done))
 
     def _write(self) -> None:
         """The writer's thread: whatever waits goes into one commit."""
@@ -230,16 +240,17 @@ class SqliteLedger:
                 work = take()
 
     def _write_group(self, group: list[Work]) -> None:
-        changes = [change for work, _ in group for change in work]
-        error = self._commit(changes)
+        texts = [text[1:-1] for _, text, _ in group if text != NOTHING]
+        error = self._commit(b",".join(texts)) if texts else None
         self._settle(group, error)  # first of all: somebody waits for it
         if error is None:
-            self._fold.add(self._last, changes)
+            for changes, _, _ in group:
+                self._fold.add(self._last, changes)
             self._tend()
 
     def _settle(self, group: list[Work], error: LedgerError | None) -> None:
         def settle() -> None:
-            for _, done in group:
+            for _, _, done in group:
                 done(error)
 
         if self._hand_over is None:
@@ -250,16 +261,11 @@ class SqliteLedger:
         except RuntimeError:  # the loop is closed: nobody is left to be told
             log.debug("nobody is left to hear of a commit")
 
-    def _commit(self, changes: list[AnyChange]) -> LedgerError | None:
-        if not changes:
-            return None
+    def _commit(self, changes: bytes) -> LedgerError | None:
+        row = (self._last + 1, self._wall(), f"[{changes.decode()}]")
+        values = (*row, schema.checksum(*row), self.epoch)
         try:
-            row = (self._last + 1, self._wall(), _encoder.encode(changes).decode())
-            values = (*row, schema.checksum(*row), self.epoch)
             written = self._db.execute(schema.APPEND, values).rowcount
-        except (ValueError, MemoryError) as error:  # no text, or none that there is room for
-            self._recover()
-            return LedgerUnwritableError(f"{self.path}: this cannot be written: {error}")
         except sqlite3.Error as error:
             self._recover()
             return self._told(error)
@@ -321,15 +327,11 @@ class SqliteLedger:
         count = 0
         needles = [_encoder.encode(word).decode()[1:-1] for word in ask.words]
         where = "".join(" AND instr(changes, ?)" for _ in needles)
-        select = (
-            f"SELECT seq, at, changes, sum FROM journal WHERE seq >= ?{where} ORDER BY seq DESC"
-        )
         try:
             address = f"file:{_quoted(self.path)}?mode=ro&vfs=unix-excl"
             with contextlib.closing(sqlite3.connect(address, uri=True, timeout=5)) as db:
                 first = 0 if ask.since is None else self._first_since(ask.since, db)
-                for seq, at, text, sum_ in db.execute(select, (first, *needles)):
-                    schema.check(sum_, seq, at, text)
+                for _, at, text in schema.journal(db, first, where, needles, "DESC"):
                     found.append(entries(at, decode(text), ask))
                     count += len(found[-1])
                     if count >= ask.limit:

@@ -47,6 +47,11 @@ class Ledger(Protocol):
         """Larger than that of every controller that was active before."""
         ...
 
+    @property
+    def threads(self) -> tuple[int, ...]:
+        """Native ids of the threads that it has work done by, once it is loaded."""
+        ...
+
     def load(self) -> LedgerState:
         """All that was kept; once, before the first `submit`. Raises LedgerError."""
         ...

@@ -1,7 +1,7 @@
 """The tables of the SQLite ledger, their versions, and what goes in and out of them."""
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -65,6 +65,16 @@ def check(sum_: int | None, *parts: float | str) -> None:
     """Raise LedgerDamagedError where a row does not fit its checksum."""
     if sum_ != checksum(*parts):
         raise LedgerDamagedError(f"the row of {str(parts[0])[:64]!r} does not fit its checksum")
+
+
+def journal(
+    db: "Connection", first: int, where: str = "", words: Sequence[str] = (), order: str = "ASC"
+) -> Iterator[tuple[int, float, str]]:
+    """Number, time and changes of each row from `first` on. Raises LedgerDamagedError."""
+    select = f"SELECT seq, at, changes, sum FROM journal WHERE seq >= ?{where} ORDER BY seq {order}"
+    for seq, at, text, sum_ in db.execute(select, (first, *words)):
+        check(sum_, seq, at, text)
+        yield seq, at, text
 
 
 def begin(db: "Connection") -> tuple[int, int]:

@@ -93,11 +93,10 @@ class Releasing:
         return self._end(gone, "reconcile")
 
     def _end(self, leases: Sequence[Held], cause: Cause, by: str | None = None) -> Proposal:
-        proposal = Proposal()
         for held in leases:
             if held.by is not None:
-                proposal.behind = held.by
-                return proposal
+                return Proposal(behind=held.by)
+        proposal = Proposal(ended=tuple(leases))
         changes = []
         for held in leases:
             held.by = proposal
@@ -107,7 +106,6 @@ class Releasing:
                 lease.host, lease.amount, cause, by,
             )  # fmt: skip
             changes.append(change)
-        proposal.ended = tuple(leases)
         proposal.changes = tuple(changes)
         return proposal
 

@@ -3,13 +3,12 @@
 import asyncio
 import contextlib
 import logging
-import signal
+import threading
 import time
 from collections import deque
 from typing import Final
 
 from dynres import notify
-from dynres.collecting import collect_rarely
 from dynres.config.faults import ConfigError, Fault
 from dynres.config.result import Loaded
 from dynres.controller.clock import clock, instant
@@ -20,6 +19,7 @@ from dynres.controller.leasing import Leasing
 from dynres.controller.ledger import SqliteLedger
 from dynres.controller.ledger_base import LedgerError
 from dynres.controller.numbers import numbers
+from dynres.controller.one_cpu import OneCpu
 from dynres.controller.options import (
     Addresses,
     ControllerOptions,
@@ -29,7 +29,7 @@ from dynres.controller.options import (
     waiting_for_restart,
 )
 from dynres.controller.reading import read_folder
-from dynres.controller.say import Log, complain
+from dynres.controller.say import Log
 from dynres.metrics import ControllerMetrics, on_loop
 from dynres.page import Health, Page, PageError, serve_page
 from dynres.wire.codec import WireError, encode, from_agent
@@ -95,6 +95,11 @@ class Server:
                 epoch=self._ledger.epoch,
             )
             opened.pop_all()
+        self._one_cpu = OneCpu()
+
+    def stay_on_one_cpu(self) -> None:
+        """For a process of its own: this thread and the ledger's are on the same CPU from now."""
+        self._one_cpu = OneCpu(threading.get_native_id(), *self._ledger.threads)
 
     def _start(self) -> None:
         """What stands between the sockets and the core."""
@@ -215,8 +220,10 @@ class Server:
 
     async def _tick(self) -> None:
         while True:
-            self._carry_out(self._core.tick(clock()))
+            now = clock()
+            self._carry_out(self._core.tick(now))
             self._leasing.tick()
+            self._one_cpu.tick(now)
             await asyncio.sleep(TICK)
 
     # clients
@@ -271,6 +278,7 @@ class Server:
         async with self._reloading:
             notify.reloading()
             try:
+                self._one_cpu.free()  # who reads the files shall not be where the loop is
                 loaded = await read_folder(self._options.config)
                 rule = registration_rule(loaded.configuration, self._where.agents)
             except ConfigError as error:
@@ -348,47 +356,3 @@ async def _watchdog() -> None:
     while interval is not None:
         notify.watchdog()
         await asyncio.sleep(interval)
-
-
-async def serve(options: ControllerOptions) -> int:
-    """Run a controller until SIGTERM or SIGINT; the exit status, faults on stderr."""
-    hangup = asyncio.Event()
-    serving = asyncio.create_task(_serve(options, hangup))
-    loop = asyncio.get_running_loop()
-    ends = (signal.SIGTERM, signal.SIGINT)
-    for number in ends:
-        loop.add_signal_handler(number, serving.cancel)
-    loop.add_signal_handler(signal.SIGHUP, hangup.set)
-    # Until here a signal waited: a reload that is asked for too early comes after the start.
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, (*ends, signal.SIGHUP))
-    try:
-        return await serving
-    except asyncio.CancelledError:
-        return 0
-
-
-async def _serve(options: ControllerOptions, hangup: asyncio.Event) -> int:
-    try:
-        loaded = await read_folder(options.config)
-        logging.getLogger("dynres").setLevel(loaded.configuration.controller.log_level.upper())
-        for warning in loaded.warnings:
-            log.warning("%s", warning)
-        server = Server(options, loaded)
-        collect_rarely()
-    except ConfigError as error:
-        complain(error)
-        return 2
-    except (LinkError, PageError, LedgerError, OSError) as error:
-        complain(error)
-        return 1
-    try:
-        await server.run(hangup)
-    except asyncio.CancelledError:
-        if server.fault is None:
-            raise
-        complain(server.fault)
-        return 1
-    finally:
-        notify.stopping()
-        await server.close()
-    return 0
