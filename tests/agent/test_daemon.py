@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from agent_process import AgentProcess, marked
+from cluster import free_port
 from controller_stub import StubController
 
 from dynres.wire.messages import Bye, Refusal, Report
@@ -75,12 +76,6 @@ def with_stub(test):
 
 def with_controller(stub, arguments):
     return arguments if "--controller" in arguments else (*arguments, "--controller", stub.endpoint)
-
-
-def free_port():
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
 
 
 @contextmanager

@@ -56,12 +56,12 @@ def count_family(process):
     assert len(process.family) >= 3  # controller, agent, launcher
 
 
-def lines_until(stream, wanted, seconds=30.0):
+def lines_until(process, wanted, seconds=30.0):
     """Lines up to the first after which each of `wanted` was found in one of them."""
     lines, missing, deadline = [], set(wanted), time.monotonic() + seconds
     while missing:
-        line = stream.readline()
-        assert line, f"ended without {missing}:\n{''.join(lines)}"
+        line = process.stdout.readline()
+        assert line, f"ended without {missing}:\n{''.join(lines)}\n{process.communicate()[1]}"
         lines.append(line)
         missing = {text for text in missing if text not in line}
         assert time.monotonic() < deadline, f"not in time: {missing}\n{''.join(lines)}"
@@ -72,7 +72,7 @@ def test_without_a_terminal_each_value_is_a_line_and_a_signal_ends_it_cleanly(sc
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with started(scratch, **pipes) as process:
         lines = lines_until(
-            process.stdout,
+            process,
             [
                 "host1 room = 7.5 GB (probe room on host1, ",
                 "host1 broken = unavailable: ",
@@ -137,14 +137,14 @@ def test_in_a_terminal_it_is_a_live_table_that_ctrl_c_ends(scratch):
 def test_a_killed_up_takes_its_daemons_with_it_and_the_next_one_sweeps(scratch):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, "text": True}
     with started(scratch, **pipes) as process:
-        lines_until(process.stdout, ["room = 7.5"])
+        lines_until(process, ["room = 7.5"])
         count_family(process)
         process.kill()
         process.wait()
         process.stdout.close()
     assert len(list(scratch.iterdir())) == 1
     with started(scratch, **pipes) as process:
-        lines_until(process.stdout, ["dynres up"])
+        lines_until(process, ["dynres up"])
         assert len(list(scratch.iterdir())) == 1
         process.terminate()
         assert process.wait(20) == 0
@@ -175,7 +175,7 @@ def test_a_reader_that_goes_away_ends_it(scratch):
 def test_a_daemon_that_dies_ends_it_with_its_name(scratch):
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with started(scratch, **pipes) as process:
-        lines_until(process.stdout, ["room = 7.5"])
+        lines_until(process, ["room = 7.5"])
         count_family(process)
         [controller] = [p for p in process.family if "dynres.controller" in p.cmdline()]
         controller.kill()

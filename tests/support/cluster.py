@@ -3,7 +3,6 @@
 import json
 import os
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -13,14 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from dynres.cli.scratch import free_ports
+
 T = TypeVar("T")
 
 
 def free_port() -> int:
     """A TCP port that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_ports(1)[0]
 
 
 def wait_for(what: Callable[[], T | None], seconds: float = 15.0) -> T:

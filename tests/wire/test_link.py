@@ -1,20 +1,14 @@
 """The link carries each message once, tells what is lost, and never blocks."""
 
 import asyncio
-import socket
 import threading
 import time
 from pathlib import Path
 
 import pytest
+from cluster import free_port
 
 from dynres.wire.link import Dealer, LinkError, Listener, Requester, is_loopback
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_messages_go_both_ways_and_the_address_of_the_peer_is_known() -> None:

@@ -2,16 +2,19 @@
 
 import fcntl
 import os
+import random
 import shutil
 import socket
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 _PREFIX = "dynres-up-"
 _LOCK = "lock"
+_FIRST = 10_000
+"""Below it are ports that are somebody's by name, ours too."""
 
 
 def _lock(path: Path) -> int | None:
@@ -55,11 +58,24 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody uses now, all different."""
-    with ExitStack() as stack:
-        ports = []
-        for _ in range(count):
-            probe = stack.enter_context(socket.socket())
-            probe.bind(("127.0.0.1", 0))
-            ports.append(int(probe.getsockname()[1]))
-        return ports
+    """Ports of 127.0.0.1 that nobody uses now, all different.
+
+    Not of those that the kernel gives to whoever names none: one of them could be given away
+    before it is used.
+    """
+    end = max(_FIRST + 1000, _first_of_the_kernel())
+    choose = random.SystemRandom().randrange
+    ports: set[int] = set()
+    while len(ports) < count:
+        port = choose(_FIRST, end)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            ports.add(port)
+    return list(ports)
+
+
+def _first_of_the_kernel() -> int:
+    try:
+        return int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except OSError:
+        return 32768
