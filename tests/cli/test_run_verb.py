@@ -22,6 +22,9 @@ HOSTS = "hosts: [{name: h1}]\n"
 RUN = ("run", "--host", "h1", "--need", "iris=2")
 
 
+pytestmark = pytest.mark.xdist_group("run verb")  # one controller for all of them
+
+
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
     with standing(tmp_path_factory.mktemp("standing"), RESOURCES, HOSTS) as made:

@@ -28,6 +28,9 @@ resources:
 HOSTS = "hosts: [{name: 'h[1-3]'}]\n"
 
 
+pytestmark = pytest.mark.xdist_group("watching")  # one controller for all of them
+
+
 @pytest.fixture(scope="module")
 def here(tmp_path_factory):
     with standing(tmp_path_factory.mktemp("watching"), RESOURCES, HOSTS) as made:

@@ -49,6 +49,11 @@ class _Lines:
         *whole, self._rest = (self._rest + data).split(b"\n")
         self._lines.extend(line for line in whole if line.strip())
 
+    @property
+    def ended(self) -> bool:
+        """Whether none is left and none can come: the last one may have no end."""
+        return self.descriptor is None and not self._lines
+
     def next(self) -> bytes | None:
         """The next line that is complete."""
         return self._lines.popleft() if self._lines else None
@@ -61,7 +66,7 @@ def serve_lines(client: "Client", verb: str, owner: str) -> int:
     waiting: deque[AnyAnswer | None] = deque()
     code = int(Exit.DONE)
     with client.batch() as batch:
-        while lines.descriptor is not None or batch.open or waiting:
+        while not lines.ended or batch.open or waiting:
             while not batch.full and (line := lines.next()) is not None:
                 waiting.append(_ask(client, batch, line, owner, send))
             code = _tell(batch, waiting, code)
