@@ -278,6 +278,7 @@ def main() -> None:
             "ratio": round(statistics.median(a / c for a, _, c in taken), 3),
             "ratios": [round(a / c, 3) for a, _, c in taken],
             "whole_ratio": round(statistics.median(b / c for _, b, c in taken), 3),
+            "whole_ratios": [round(b / c, 3) for _, b, c in taken],
             "target": TARGETS[kind],
         }
         for kind, taken in results.items()
