@@ -182,7 +182,10 @@ class Run:
         )
         if view.answer == "granted":
             self._took(view)
-            tell("the lease has expired meanwhile; it is taken again, as of a job that runs")
+            tell(
+                "the lease is gone (it has expired, or was released by somebody else); it is taken "
+                "again, as of a job that runs"
+            )
 
     def _alive(self, client: "Client") -> list[str]:
         """Those of the leases that are left: all are taken again together."""
