@@ -216,7 +216,7 @@ class SqliteLedger:
     def submit(self, changes: Sequence[AnyChange], done: Done) -> None:
         """See Ledger."""
         try:
-            # Not in the writer's thread: what two cores touch in turn costs each of them.
+            # Here and not for a whole group: what cannot be written fails who asked, nobody else.
             text = _encoder.encode(changes)
         except (ValueError, MemoryError) as error:  # no text, or none that there is room for
             fault = LedgerUnwritableError(f"{self.path}: this cannot be written: {error}")
