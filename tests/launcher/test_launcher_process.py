@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 from launching import marked, request, shell, until, until_async, with_launcher
 
-from dynres.worker import launcher_process
+from dynres.worker import pulse
 from dynres.worker.launcher_client import LauncherClient, LauncherError
 from dynres.worker.starts import MOST_STARTERS
 
@@ -273,28 +273,37 @@ def test_the_launcher_imports_nothing_that_costs_memory():
     assert modules & heavy == set()
 
 
-def test_an_idle_launcher_wakes_up_for_its_beats_only():
+def test_a_launcher_that_has_nothing_to_do_is_not_even_woken_up(monkeypatch):
+    monkeypatch.setattr(pulse, "LOOK", 0.05)
+
     def switches(pid):
         text = Path(f"/proc/{pid}/status").read_text()
         return int(text.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
 
     async def idle(client):
-        await client.run(shell("exit 0"))
+        heard = []
+        stream = client.run(shell("echo 1; exec sleep 60", stream=True), heard.append)
+        task = asyncio.create_task(stream)
+        await until_async(lambda: b"1\n" in heard)
         pid = client.pids()[0]
+        await asyncio.sleep(0.3)
         before = switches(pid)
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(0.7)
+        task.cancel()
         return switches(pid) - before
 
-    assert with_launcher(idle) <= 5
+    assert with_launcher(idle) == 0
 
 
 def test_an_agent_that_was_held_up_does_not_blame_its_launcher(monkeypatch):
-    monkeypatch.setattr(launcher_process, "SILENT", 0.3)  # less than the time between two beats
+    monkeypatch.setattr(pulse, "LOOK", 0.0)
+    monkeypatch.setattr(pulse, "PATIENCE", 0.1)
 
     async def holds_up(client):
         before = client.pids()
-        for _ in range(2):
-            time.sleep(0.6)  # noqa: ASYNC251  (it is the loop that is held up)
+        for _ in range(4):
+            await client.run(shell("exit 0"))  # it has run since it answered, so it is asked
+            time.sleep(0.4)  # noqa: ASYNC251  (it is the loop that is held up)
             await asyncio.sleep(0)
         await client.run(shell("exit 0"))
         return before == client.pids()

@@ -86,7 +86,6 @@ class Launcher:
             elif fd in self._by_fd:
                 self._on_run(self._by_fd[fd], fd)
         now = time.monotonic()
-        self._side.beat(now)
         while self._timers and self._timers[0][0] <= now:
             when, _, run = heappop(self._timers)
             if run.deadline == when:
@@ -97,11 +96,11 @@ class Launcher:
         return True
 
     def _wait(self) -> float:
-        """Seconds until the next deadline or beat; ones that no longer count do not wake us."""
+        """Seconds until the next deadline; ones that no longer count do not wake us."""
         while self._timers and self._timers[0][2].deadline != self._timers[0][0]:
             heappop(self._timers)
-        first = self._timers[0][0] if self._timers else NEVER
-        return max(0.0, min(first, self._channel.due, self._side.due) - time.monotonic())
+        due = min(self._timers[0][0] if self._timers else NEVER, self._channel.due)
+        return -1.0 if due == NEVER else max(0.0, due - time.monotonic())
 
     def _at(self, run: Run, when: float | None) -> None:
         run.deadline = when
@@ -124,6 +123,8 @@ class Launcher:
                         self._shapes.clear()
                     self._shapes[number] = shape = Request(**fields)
                     self._begin(Run(shape, shape.run))
+                case ("ping",):
+                    self._channel.send(("pong",))
                 case ("cancel", str() as name):
                     self._cancel(name)
                 case ("tell", str() as name, bytes() as text):

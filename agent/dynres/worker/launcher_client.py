@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from dynres.worker.launch import LaunchRequest, LaunchResult, LaunchStatus
 from dynres.worker.launcher_process import LauncherFault, LauncherProcess
+from dynres.worker.pulse import Watch
 from dynres.worker.stream_pipe import Allowance, StreamPipe
 
 Hear = Callable[[int | bytes], None]
@@ -29,9 +30,14 @@ class LauncherClient:
     """
 
     def __init__(
-        self, agent: str, session: str = "0", joins: Callable[[int], None] | None = None
+        self,
+        agent: str,
+        session: str = "0",
+        joins: Callable[[int], None] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self._joins = joins
+        self._watch = watch or Watch()
         self._agent = agent
         self._session = session
         self._seats: dict[str | None, _Seat] = {}
@@ -89,7 +95,14 @@ class LauncherClient:
     def _seat(self, user: str | None) -> "_Seat":
         if user not in self._seats:
             key = self._agent if user is None else f"{self._agent}:{user}"
-            self._seats[user] = _Seat(key, self._session, user, self._joins, self._allowance)
+            self._seats[user] = _Seat(
+                key,
+                self._session,
+                user,
+                joins=self._joins,
+                allowance=self._allowance,
+                watch=self._watch,
+            )
         return self._seats[user]
 
 
@@ -101,10 +114,13 @@ class _Seat:
         key: str,
         session: str,
         user: str | None,
+        *,
         joins: Callable[[int], None] | None,
         allowance: Allowance,
+        watch: Watch,
     ) -> None:
         self._joins = joins
+        self._watch = watch
         self._allowance = allowance
         self.process: LauncherProcess | None = None
         self.fault: str | None = None
@@ -205,7 +221,7 @@ class _Seat:
             await process.start(self._key, self._session, self._user, self._joins)
             self.process, self.fault = process, None
             self._settled.set()
-            reason = await process.watch()
+            reason = await process.watch(self._watch)
             replace = True
             self._settled.clear()
         except LauncherFault as fault:

@@ -1,4 +1,4 @@
-"""One launcher process as the agent sees it: started, pinged, and replaced when it fails."""
+"""One launcher process as the agent sees it: started, watched, and replaced when it fails."""
 
 import asyncio
 import fcntl
@@ -6,19 +6,15 @@ import os
 import signal
 import socket
 import sys
-import time
 from collections.abc import Callable
 from typing import Any, Final
 
 from dynres.worker.frames import Decoder, FrameError, encode
 from dynres.worker.launch import LaunchRequest
 from dynres.worker.launch_bounds import MOST_SHAPES
+from dynres.worker.pulse import PATIENCE, Pulse, Watch
 from dynres.worker.spawn import spawn
 
-SILENT: Final = 1.9
-"""Seconds since its last beat after which a launcher is replaced: one that hangs is within 2 s."""
-HELD_UP: Final = 0.25
-"""Seconds by which we look later than planned when we were held up ourselves."""
 READY: Final = 10.0
 """Longest wait for a new launcher to be ready."""
 FAREWELL: Final = 1.5
@@ -52,9 +48,9 @@ class LauncherProcess(asyncio.Protocol):
         self._over: asyncio.Future[str] = loop.create_future()
         self._gone: asyncio.Future[None] = loop.create_future()
         self._side: socket.socket | None = None
+        self._pulse: Pulse | None = None
         self._pipes: dict[str, int] = {}
         """Pipes of streams of whose start we were not told yet."""
-        self._alive_at = time.monotonic()
         self._unsent: list[bytes] = []
         self._shapes: dict[int, tuple[int, tuple[Any, ...]]] = {}
         """Requests that the launcher knows by a number, but for the run's name; by their `env`."""
@@ -94,29 +90,20 @@ class LauncherProcess(asyncio.Protocol):
             await self.end(at_once=True)
             raise LauncherFault(reason)
 
-    async def watch(self) -> str:
-        """Look at its beats until it is over, silent or has no thread left; why it is replaced."""
-        self._alive_at = time.monotonic()
-        self._look_at(self._alive_at + SILENT)
+    async def watch(self, watch: Watch) -> str:
+        """Wait until it is over, silent or has no thread left; why it is replaced."""
+        silent = f"the launcher was silent: no answer within {PATIENCE:g} s"
+        self._pulse = pulse = Pulse(self.pid, self._ping, lambda: self._is_over(silent))
+        watch.add(pulse)
         try:
             await asyncio.wait({self._over})
         finally:
-            self._timer.cancel()
+            watch.remove(pulse)
+            pulse.close()
         return self._over.result()
 
-    def _look_at(self, when: float) -> None:
-        self._timer = asyncio.get_running_loop().call_at(when, self._look, when)
-
-    def _look(self, planned: float) -> None:
-        """See whether a beat has come, and when it is time to look again."""
-        self._look_aside()
-        now = time.monotonic()
-        if now >= self._alive_at + SILENT:
-            if now < planned + HELD_UP:
-                self._is_over(f"the launcher was silent for {SILENT:g} s")
-                return
-            self._alive_at = now  # we were held up ourselves: the launcher is not to blame
-        self._look_at(self._alive_at + SILENT)
+    def _ping(self) -> None:
+        self.send(("ping",))
 
     def _look_aside(self) -> None:
         """Take what has come on the second socket, of which nothing wakes us."""
@@ -127,8 +114,6 @@ class LauncherProcess(asyncio.Protocol):
                 return
             if rights:
                 self._pipes[text.decode()] = int.from_bytes(rights[0][2], sys.byteorder)
-            elif text:
-                self._alive_at = max(self._alive_at, float(text))
             else:
                 return
 
@@ -206,6 +191,8 @@ class LauncherProcess(asyncio.Protocol):
                 self._on_start(run, pid, self._pipes.pop(run, -1))
             case ("ready", _) if not self._ready.done():
                 self._ready.set_result(None)
+            case ("pong",) if self._pulse is not None:
+                self._pulse.heard()
             case ("failed" | "full", str() as reason):
                 self._is_over(reason)
 

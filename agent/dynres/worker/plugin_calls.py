@@ -9,13 +9,10 @@ import msgspec
 
 from dynres.worker import frames
 from dynres.worker.plugin_process import HostProcess
+from dynres.worker.pulse import Pulse, Watch
 
 SILENCE: Final = 1.5
 """Seconds without an answer to a ping after which a host that others wait for is given up."""
-IDLE_SILENCE: Final = 1.9
-"""Seconds since its last beat after which a host without a job is given up."""
-HELD_UP: Final = 0.25
-"""Seconds by which we look later than planned when we were held up ourselves."""
 _TICK: Final = 0.25
 """Seconds between looks at a host with jobs."""
 _START: Final = 10.0
@@ -78,6 +75,8 @@ class Host:
         path: str,
         extra_path: Sequence[str],
         on_broken: Callable[["Host"], None],
+        watch: Watch,
+        *,
         user: str | None = None,
         mark: str = "",
     ) -> None:
@@ -92,8 +91,6 @@ class Host:
         """Whether a ping is not answered yet."""
         self._silence = 0.0
         """For how long, counted in looks: when we were held up ourselves it is not to blame."""
-        self._alive_at = self._loop.time()
-        """When it last gave a sign of life, as far as is known."""
         self._timer: asyncio.TimerHandle | None = None
         self._fault: str | None = None
         """Why the host cannot work, in its own words."""
@@ -105,6 +102,8 @@ class Host:
         self.suspects: dict[str, Job] = {}
         """Probes that have left threads in it, and their jobs."""
         self.process = HostProcess(path, extra_path, self._take, self._ended, user=user, mark=mark)
+        self._watch = watch
+        self._pulse = Pulse(self.process.pid, self._ping, self._hangs_idle)
 
     async def run(self, job: Job) -> Answer:
         """One job to its end; breaks the host when it does not end in time."""
@@ -133,7 +132,7 @@ class Host:
         except frames.FrameError as error:
             return Answer(status="start_error", reason=f"options: {error}")
         self._jobs[number] = future
-        self._watch()
+        self._look_again()
         try:
             async with asyncio.timeout(job.timeout):
                 answer = await future
@@ -149,6 +148,7 @@ class Host:
             self.suspects[job.probe] = job
         else:
             self.suspects.pop(job.probe, None)
+        self._pulse.trusted = not self.suspects
         return answer
 
     async def _explain(self, answer: Answer) -> Answer:
@@ -174,6 +174,8 @@ class Host:
         if self.broken:
             return
         self.broken = True
+        self._watch.remove(self._pulse)
+        self._pulse.close()
         if self._timer is not None:
             self._timer.cancel()
         self.process.kill()
@@ -187,10 +189,11 @@ class Host:
         self.break_off(why, "unknown" if len(self._jobs) > 1 else "this")
 
     def _take(self, message: tuple[Any, ...]) -> None:
-        self._pinged, self._silence, self._alive_at = False, 0.0, self._loop.time()
+        self._pinged, self._silence = False, 0.0
+        self._pulse.heard()
         if message[0] == "ready":
             self._ready.set()
-            self._watch()
+            self._look_again()
         if message[0] == "fault":
             self._fault = str(message[1])
             self.break_off(self._fault, "another")
@@ -198,6 +201,7 @@ class Host:
             return
         _, number, status, reason, said, payload, threads = message
         future = self._jobs.pop(number, None)
+        self._look_again()
         if future is None or future.done():
             return
         if status == "leaking":
@@ -209,47 +213,38 @@ class Host:
             )
             future.set_result(answer)
 
-    def _watch(self) -> None:
-        """Look again: soon at one with jobs, else when a beat must have come."""
-        when = self._loop.time() + _TICK if self._jobs else self._alive_at + IDLE_SILENCE
-        if self._timer is not None:
-            if self._timer.when() <= when:
-                return
-            self._timer.cancel()
-        self._timer = self._loop.call_at(when, self._look, when)
-
-    def _look(self, planned: float) -> None:
-        self._timer = None
-        if self.broken:
-            return
-        self._alive_at = max(self._alive_at, self.process.last_beat())
+    def _look_again(self) -> None:
+        """Look soon at a host with jobs, and with all that are idle at one without."""
         if self._jobs:
-            self._look_at_busy()
-        else:
-            self._look_at_idle(planned)
-        if not self.broken:
-            self._watch()
+            self._watch.remove(self._pulse)
+            if self._timer is None:
+                self._timer = self._loop.call_later(_TICK, self._look)
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._watch.add(self._pulse)
 
-    def _look_at_busy(self) -> None:
-        """See whether it answers."""
-        if not self._pinged:
-            self._pinged = True
-            self.process.send(("ping",))
-        else:
+    def _look(self) -> None:
+        """See whether a host with jobs answers."""
+        self._timer = None
+        if self._jobs and not self._pinged:
+            self._ping()
+        elif self._jobs:
             self._silence += _TICK
-        if self._silence >= SILENCE:
+        if self._jobs and self._silence >= SILENCE:
             self.silent = True
             if len(self._jobs) > 1 or self.process.stopped:
                 self.break_off("the plugin host does not answer", "unknown")
+        if not self.broken:
+            self._look_again()
 
-    def _look_at_idle(self, planned: float) -> None:
-        """See whether a beat has come."""
-        now = self._loop.time()
-        if now < self._alive_at + IDLE_SILENCE:
-            return
-        if now >= planned + HELD_UP:
-            self._alive_at = now  # we were held up ourselves: it is not to blame
-            return
+    def _ping(self) -> None:
+        self._pinged = True
+        self.process.send(("ping",))
+
+    def _hangs_idle(self) -> None:
+        """It has no job, and does not answer."""
         self.hung_idle = True
         if self.process.stopped:
             self.suspects.clear()  # it is not a thread that keeps it from answering

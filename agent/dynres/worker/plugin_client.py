@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from dynres.worker.plugin_calls import Answer, Host, Job
+from dynres.worker.pulse import Watch
 
 __all__ = ["Answer", "Job", "PluginHosts"]
 
@@ -39,8 +40,10 @@ class PluginHosts:
         mark: str = "",
         joins: Callable[[int], None] | None = None,
         on_gone: Callable[[str | None, str], None] | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self._mark = mark
+        self._watch = watch or Watch()
         self._on_gone = on_gone
         self._joins = joins
         self._numbers = itertools.count(1)
@@ -192,7 +195,7 @@ class PluginHosts:
 
     def _new_host(self, user: str | None) -> Host:
         mark = f"{self._mark}{next(self._numbers)}" if self._mark else ""
-        host = Host(self._path, self._extra_path, self._dispose, user, mark)
+        host = Host(self._path, self._extra_path, self._dispose, self._watch, user=user, mark=mark)
         self._hosts.add(host)
         if self._joins is not None:
             self._joins(host.process.pid)

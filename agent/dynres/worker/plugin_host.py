@@ -1,6 +1,6 @@
-"""The process that runs Python plugins: `… -m dynres.worker.plugin_host FD BEATS USER [FOLDER…]`.
+"""The process that runs Python plugins: `… -m dynres.worker.plugin_host FD USER [FOLDER…]`.
 
-USER `-`: the agent's own. BEATS: a pipe in which it says now and then that it lives.
+USER `-`: the agent's own.
 
 Requests come as frames on the socket FD (folders are added to sys.path), each run gets a thread
 of its own, answers go back as frames. Nothing here is trusted to end: the agent kills the whole
@@ -15,7 +15,6 @@ import faulthandler
 import io
 import os
 import sys
-import time
 
 from dynres.worker import frames, native, plugin_find
 from dynres.worker.plugin_left import Left
@@ -33,8 +32,6 @@ THREADS_LIMIT: Final = 64
 """Threads that plugins may leave running in one host."""
 LIGHT: Final = "load"
 """The plugin that starts no thread of `threading` and needs nothing of it."""
-BEAT_LEAST: Final = 0.3
-"""Seconds between two beats, at least."""
 _CHUNK: Final = 65536
 _PR_SET_PDEATHSIG: Final = 1
 _SIGKILL: Final = 9
@@ -43,10 +40,8 @@ _SIGKILL: Final = 9
 class Host:
     """Plugin instances, which stay from run to run, and the runs in flight."""
 
-    def __init__(self, link: int, beats: int) -> None:
+    def __init__(self, link: int) -> None:
         self._link = link
-        self._beats = beats
-        self._beat_at = 0.0
         self._sending = _thread.allocate_lock()
         self._instances: dict[str, tuple[str, dict[str, Any], Probe]] = {}
         self._lock = _thread.allocate_lock()
@@ -62,26 +57,9 @@ class Host:
         """Take requests until the agent is gone."""
         self._send(frames.encode(("ready",)))
         decoder = frames.Decoder()
-        while True:
-            try:
-                data = os.read(self._link, _CHUNK)
-            except BlockingIOError:  # the time that the agent has set for it is over
-                self._beat()
-                continue
-            if not data:
-                return
-            self._beat()
+        while data := os.read(self._link, _CHUNK):
             for message in decoder.feed(data):
                 self._take(message)
-
-    def _beat(self) -> None:
-        now = time.monotonic()
-        if now >= self._beat_at + BEAT_LEAST:
-            self._beat_at = now
-            try:
-                os.write(self._beats, b"%.3f\n" % now)
-            except OSError:
-                return  # there are many already
 
     def _take(self, message: tuple[Any, ...]) -> None:
         match message:
@@ -208,10 +186,10 @@ def _fault_of_user(user: str) -> str | None:
 
 def main() -> None:
     """Serve until the agent closes its end; then nothing that plugins started stays either."""
-    link, beats, user, parent = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], os.getppid()
-    sys.path.extend(sys.argv[4:])
+    link, user, parent = int(sys.argv[1]), sys.argv[2], os.getppid()
+    sys.path.extend(sys.argv[3:])
     native.one_heap()
-    _harden(link, beats)
+    _harden(link)
     if "DYNRES_PLUGIN_HOST" in os.environ:
         mark_host(os.environ["DYNRES_PLUGIN_HOST"])
     fault = _fault_of_user(user) if user != "-" else None
@@ -221,7 +199,7 @@ def main() -> None:
     _die_with_the_agent(parent)
     native.become_subreaper()
     try:
-        Host(link, beats).serve()
+        Host(link).serve()
     finally:
         if sys.exc_info()[0] is not None:
             import traceback

@@ -6,9 +6,7 @@ import fcntl
 import os
 import signal
 import socket
-import struct
 import sys
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -16,9 +14,6 @@ from dynres.worker import frames
 
 TAIL_LIMIT: Final = 4096
 _SOCKET_FD: Final = 3
-_BEATS_FD: Final = 4
-_BEAT: Final = struct.pack("@ll", 0, 600_000)
-"""Time (0.6 s) after which a host that hears nothing says that it lives."""
 _FIRST_FREE: Final = 10
 """Our ends get descriptors from here on, so that moving them to 1-3 overwrites none of them."""
 
@@ -52,9 +47,6 @@ class HostProcess(asyncio.Protocol):
         """Set when the process is reaped."""
         self.status: int | None = None
         """Exit status, or minus the signal that ended it, when it is gone."""
-        self._beats = -1
-        """Where its beats lie, of which none wakes us."""
-        self._beat_at = 0.0
         ours, log = self._spawn(extra_path, user or "-", environment(path, mark))
         loop = asyncio.get_running_loop()
         self._pidfd = os.pidfd_open(self.pid)
@@ -65,25 +57,22 @@ class HostProcess(asyncio.Protocol):
         self, extra_path: Sequence[str], user: str, env: dict[str, str]
     ) -> tuple[socket.socket, int]:
         ours, theirs = socket.socketpair()
-        theirs.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _BEAT)
         log, their_log = os.pipe2(os.O_CLOEXEC)
-        self._beats, their_beats = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         raised = [
             fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _FIRST_FREE)
-            for fd in (theirs.fileno(), their_log, their_beats)
+            for fd in (theirs.fileno(), their_log)
         ]
         command = [sys.executable, "-I", "-m", "dynres.worker.plugin_host"]
         try:
             self.pid = os.posix_spawn(
                 sys.executable,
-                [*command, str(_SOCKET_FD), str(_BEATS_FD), user, *extra_path],
+                [*command, str(_SOCKET_FD), user, *extra_path],
                 env,
                 file_actions=[
                     (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                     (os.POSIX_SPAWN_DUP2, raised[1], 1),
                     (os.POSIX_SPAWN_DUP2, raised[1], 2),
                     (os.POSIX_SPAWN_DUP2, raised[0], _SOCKET_FD),
-                    (os.POSIX_SPAWN_DUP2, raised[2], _BEATS_FD),
                 ],
                 setsid=True,
                 setsigmask=(),
@@ -92,11 +81,10 @@ class HostProcess(asyncio.Protocol):
         except OSError:
             ours.close()
             os.close(log)
-            os.close(self._beats)
             raise
         finally:
             theirs.close()
-            for fd in (their_log, their_beats, *raised):
+            for fd in (their_log, *raised):
                 os.close(fd)
         ours.setblocking(False)
         return ours, log
@@ -113,15 +101,6 @@ class HostProcess(asyncio.Protocol):
             self._unsent.append(frame)
         else:
             self._transport.write(frame)
-
-    def last_beat(self) -> float:
-        """When it last said that it lives (monotonic); of what it has answered it says nothing."""
-        try:
-            lines = os.read(self._beats, 1 << 16).split(b"\n")
-            self._beat_at = min(time.monotonic(), float(lines[-2]))
-        except (OSError, ValueError, IndexError):
-            pass  # none has come, or a plugin has written there
-        return self._beat_at
 
     @property
     def stopped(self) -> bool:
@@ -148,7 +127,6 @@ class HostProcess(asyncio.Protocol):
         if not self.gone.is_set():
             asyncio.get_running_loop().remove_reader(self._pidfd)
             os.close(self._pidfd)
-            self._close_beats()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """asyncio: the socket is ready."""
@@ -175,10 +153,6 @@ class HostProcess(asyncio.Protocol):
             self._ended = True
             self._on_end(why)
 
-    def _close_beats(self) -> None:
-        os.close(self._beats)
-        self._beats = -1
-
     def _reap(self) -> None:
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._pidfd)
@@ -186,7 +160,6 @@ class HostProcess(asyncio.Protocol):
         with contextlib.suppress(ChildProcessError):
             self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
         os.close(self._pidfd)
-        self._close_beats()
         self.gone.set()
         self._end("the plugin host ended")
 

@@ -20,6 +20,7 @@ from dynres.worker.launcher_client import Hear, LauncherClient
 from dynres.worker.outcome import STDERR_TAIL, Outcome, RunResult, RunSpec
 from dynres.worker.plugin_client import Answer, Job, PluginHosts
 from dynres.worker.plugin_values import take_reading
+from dynres.worker.pulse import Watch
 from dynres.worker.streams import Hears
 
 SERVICE_USERS: Final = ("dynres", "nobody")
@@ -57,10 +58,11 @@ class Runner:
         joins: Callable[[int], None] | None = None,
     ) -> None:
         session = os.urandom(4).hex()
-        self._launcher = LauncherClient(agent, session, joins)
+        self._watch = watch = Watch()
+        self._launcher = LauncherClient(agent, session, joins, watch)
         mark = f"{agent}#{session}#"
         self._hosts = PluginHosts(
-            path, plugin_path, mark=mark, joins=joins, on_gone=self._launcher.sweep
+            path, plugin_path, mark=mark, joins=joins, on_gone=self._launcher.sweep, watch=watch
         )
         self._accounts = Accounts()
         self._numbers = itertools.count(1)
@@ -94,7 +96,7 @@ class Runner:
             asked = await self._asked(spec, flight)
             if isinstance(asked, RunResult):
                 return asked
-            return ended(await self._launcher.run(asked, _hear(hears)), spec)
+            return ended(await self._launcher.run(asked, _hear(hears, self._watch)), spec)
 
         return await self._fly(spec, live)
 
@@ -227,12 +229,13 @@ class Runner:
         )
 
 
-def _hear(hears: Hears) -> Hear:
+def _hear(hears: Hears, watch: Watch) -> Hear:
     def hear(told: int | bytes) -> None:
         if isinstance(told, int):
             hears.started(told)
         else:
             hears.heard(told)
+            watch.glance()
 
     return hear
 

@@ -1,0 +1,134 @@
+"""Whether helper processes are alive, found out without waking those that only wait.
+
+A helper that has answered waits for the agent, and goes on doing so until its main thread runs
+again. So as long as the kernel says that this thread has not run since, nobody has to ask: to wake
+a process that then does nothing costs more than all else about it. One that has run is asked.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+LOOK: Final = 1.1
+"""Seconds between two looks."""
+PATIENCE: Final = 0.8
+"""Seconds that a helper has to answer; so one that hangs is noticed within 2 s."""
+HELD_UP: Final = 0.25
+"""Seconds by which we look later than planned when we were held up ourselves."""
+_GLANCE: Final = 0.7
+"""Seconds after a look in which the next is not worth having, however cheap."""
+_SETTLE: Final = 10_000_000
+"""Nanoseconds of CPU that a thread may need from its answer until it waits."""
+
+
+class _Ran(NamedTuple):
+    """How often, and for how many ns, the main thread of a process has been on a CPU."""
+
+    times: int
+    ns: int
+
+
+class Pulse:
+    """The signs of life of the helper `pid`.
+
+    `ask` asks for one; `silent` is called when that is not answered in time.
+    """
+
+    def __init__(self, pid: int, ask: Callable[[], None], silent: Callable[[], None]) -> None:
+        self.trusted = True
+        """Whether it can answer when its main thread waits: no other may hold a lock for ever."""
+        self._ask = ask
+        self._silent = silent
+        self._asked_at: float | None = None
+        self._ran: _Ran | None = None
+        """As it was when it answered."""
+        try:
+            self._stat = os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:  # a kernel without it: then each look asks
+            self._stat = -1
+
+    def heard(self) -> None:
+        """It has given a sign of life, and waits now."""
+        self._asked_at = None
+        self._ran = self._read()
+
+    def look(self, now: float, *, late: bool) -> float:
+        """See whether it is alive, and when to look again; `late`: we were held up ourselves."""
+        if self._asked_at is None:
+            if self.trusted and self._waits():
+                return now + LOOK
+            self._asked_at = now
+            self._ask()
+        elif late:
+            self._asked_at = now  # its answer may lie there, unread
+        elif now >= self._asked_at + PATIENCE:
+            self._silent()
+        return self._asked_at + PATIENCE
+
+    def close(self) -> None:
+        """Let go of it."""
+        if self._stat >= 0:
+            os.close(self._stat)
+            self._stat = -1
+
+    def _waits(self) -> bool:
+        """Whether its main thread has done nothing since it answered."""
+        before, now = self._ran, self._read()
+        if before is None or now is None:
+            return False
+        return now.times == before.times and now.ns - before.ns < _SETTLE
+
+    def _read(self) -> _Ran | None:
+        """/proc/PID/schedstat (Documentation/scheduler/sched-stats.rst)."""
+        try:
+            ns, _, times = os.pread(self._stat, 128, 0).split()
+        except (OSError, ValueError):
+            return None
+        return _Ran(int(times), int(ns))
+
+
+class Watch:
+    """Looks at all pulses together, since each time that the agent wakes up costs as well."""
+
+    def __init__(self) -> None:
+        self._pulses: set[Pulse] = set()
+        self._looked_at = 0.0
+        self._due = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, pulse: Pulse) -> None:
+        """Look at this one as well; nothing happens where it is looked at."""
+        if pulse not in self._pulses:
+            self._pulses.add(pulse)
+            self._plan(asyncio.get_running_loop().time() + LOOK)
+
+    def remove(self, pulse: Pulse) -> None:
+        """Look at this one no more."""
+        self._pulses.discard(pulse)
+        if not self._pulses and self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def glance(self) -> None:
+        """The agent is awake anyway: look now, and it need not wake up for it."""
+        if asyncio.get_running_loop().time() >= self._looked_at + _GLANCE and self._timer:
+            self._timer.cancel()
+            self._look()
+
+    def _look(self) -> None:
+        self._timer = None
+        now = self._looked_at = asyncio.get_running_loop().time()
+        late = now >= self._due + HELD_UP
+        for pulse in list(self._pulses):
+            if pulse in self._pulses:
+                self._plan(pulse.look(now, late=late))
+
+    def _plan(self, when: float) -> None:
+        """Look at `when`, or earlier."""
+        if self._timer is not None:
+            if self._due <= when:
+                return
+            self._timer.cancel()
+        self._due = when
+        self._timer = asyncio.get_running_loop().call_at(when, self._look)
