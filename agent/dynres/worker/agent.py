@@ -9,13 +9,14 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from dynres import __version__
 from dynres.config.model import Configuration
 from dynres.metrics import AgentMetrics, CurrentValue, on_loop
 from dynres.wire.messages import OLDEST, VERSION, Hello
 from dynres.wire.targets import instance_of, resource_of
+from dynres.worker.alarm import Alarm
 from dynres.worker.controllers import ControllerLink
 from dynres.worker.failures import Failures
 from dynres.worker.identity import Identity
@@ -25,9 +26,6 @@ from dynres.worker.plan import Declaration, Plan
 from dynres.worker.reporter import Reporter
 from dynres.worker.streams import StreamRuns, Streams
 from dynres.worker.timetable import After, Changes, Timetable
-
-LONGEST_NAP: Final = 5.0
-"""Seconds between two looks at the timetable: the loop's own clock stands still in suspend."""
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +77,7 @@ class Agent:
         self._failures = Failures()
         self._loop = asyncio.get_running_loop()
         self.metrics = AgentMetrics(on_loop(self._loop, lambda: list(self._current_values())))
-        self._timer: asyncio.TimerHandle | None = None
+        self._alarm = Alarm(self._tick)
         self._look: asyncio.Handle | None = None
         self._stopped = False
         self._identity = identity
@@ -173,8 +171,6 @@ class Agent:
 
     def _tick(self) -> None:
         """Start what is due and look again when the next is."""
-        if self._timer is not None:
-            self._timer.cancel()
         self._look = None
         if self._stopped:
             return
@@ -184,9 +180,7 @@ class Agent:
             name = start.probe
             meaning = self.plan.cadences[name].definition
             self._spawn(self._run(name, self.plan.specs[name], meaning))
-        next_at = self.timetable.next_at()
-        nap = LONGEST_NAP if next_at is None else min(LONGEST_NAP, max(0.0, next_at - now))
-        self._timer = self._loop.call_later(nap, self._tick)
+        self._alarm.set(self.timetable.next_at())
 
     async def _run(self, probe: str, spec: RunSpec, meaning: object) -> None:
         if not self._is_current(probe, meaning):
@@ -234,8 +228,7 @@ class Agent:
     def stop(self) -> None:
         """Start nothing any more."""
         self._stopped = True
-        if self._timer is not None:
-            self._timer.cancel()
+        self._alarm.close()
 
     async def end_streams(self) -> None:
         """End the streaming probes, in order."""

@@ -5,10 +5,18 @@ from __future__ import annotations
 import ctypes
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
 _SET_DUMPABLE = 4
 _SET_CHILD_SUBREAPER = 36
 _ARENA_MAX = -8
 _IGNORE = 1
+_CLOCK_BOOTTIME = 7
+_ABSTIME = 1
+_TIMES = ctypes.c_long * 4
+"""An itimerspec: interval and instant, each in seconds and nanoseconds."""
 _NO_SIGNALS = (1, 2, 15)
 """SIGHUP, SIGINT, SIGTERM: a terminal's or a service manager's, meant for the agent."""
 
@@ -45,6 +53,23 @@ def give_back_memory() -> None:
     _if_there("malloc_trim", 0)
 
 
+def timer() -> int:
+    """A timerfd(2) of CLOCK_BOOTTIME that is not set. Raises OSError."""
+    fd: int = _libc.timerfd_create(_CLOCK_BOOTTIME, os.O_NONBLOCK | os.O_CLOEXEC)
+    if fd < 0:
+        _fail()
+    return fd
+
+
+def set_timer(fd: int, instant: float | None) -> None:
+    """Let `fd` be readable from `instant` on (CLOCK_BOOTTIME, s); None: never. Raises OSError."""
+    # At 0 it would be never, too.
+    ns = 0 if instant is None else max(1, int(instant * 1e9))
+    wanted = _TIMES(0, 0, *divmod(ns, 10**9))
+    if _libc.timerfd_settime(fd, _ABSTIME, wanted, None):
+        _fail()
+
+
 def _if_there(function: str, *numbers: int) -> None:
     """Call what glibc has and other C libraries may lack."""
     call = getattr(_libc, function, None)
@@ -54,5 +79,9 @@ def _if_there(function: str, *numbers: int) -> None:
 
 def _prctl(option: int, value: int) -> None:
     if _libc.prctl(ctypes.c_int(option), ctypes.c_ulong(value), *[ctypes.c_ulong(0)] * 3):
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
+        _fail()
+
+
+def _fail() -> NoReturn:
+    code = ctypes.get_errno()
+    raise OSError(code, os.strerror(code))

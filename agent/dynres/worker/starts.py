@@ -34,6 +34,9 @@ else:
 
 BATCH = 8
 """Waiting starts for each thread that is awake; with more, another helps."""
+PACE = 0.0015
+"""Seconds between two starts of a small group: most processes are through by then, and those that
+start together are late by what the others take, each time another time."""
 HELPERS = 3
 """Threads awake at once, beside those whose start hangs."""
 MOST_STARTERS = 16
@@ -153,7 +156,8 @@ class Starts:
     def _work(self) -> None:
         while True:
             while (run := self._next()) is not None and self._served(run):
-                pass
+                if 0 < len(self._queue) <= BATCH:
+                    time.sleep(max(0.0, run.taken + PACE - time.monotonic()))
             self._calls.get()
 
     def _next(self) -> Run | None:
