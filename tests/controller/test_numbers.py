@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dynres.controller.journal import Journal
+from dynres.controller.orders import Orders, OrderStore
 from dynres.controller.overriding import Laid
-from dynres.wire.messages import MeasuredNumbers, Report
+from dynres.wire.messages import MeasuredNumbers, Report, SendAll
 
 RESOURCES = """
 probes: [{name: p, command: [/bin/p]}]
@@ -58,20 +59,29 @@ def told(made: Bench) -> tuple[Any, ...]:
     return rows, below, shared, noted, made.counts
 
 
-def side_by_side(report: Report) -> Report:
-    """The same report with its numbers together."""
+def side_by_side(report: Report, told: dict[int, tuple[str, ...]]) -> Report:
+    """The same report with its numbers together, and with names only where they are not `told`."""
     names = tuple(value.resource for value in report.values)
     numbers = [float(value.value or 0.0) for value in report.values]
-    together = MeasuredNumbers(probe="p", age=report.values[0].age, resources=names, values=numbers)
+    order = next((number for number, known in told.items() if known == names), 0)
+    resources = None if order else names
+    if not order:
+        order = report.seq
+        told.clear()
+        told[order] = names
+    together = MeasuredNumbers(
+        probe="p", age=report.values[0].age, order=order, resources=resources, values=numbers
+    )
     return msgspec.structs.replace(report, values=(), numbers=(together,))
 
 
 given_numbers = st.dictionaries(st.sampled_from(NAMES), st.sampled_from(ODD), min_size=1)
+all_numbers = st.fixed_dictionaries({name: st.sampled_from(ODD) for name in NAMES})
 
 
 @settings(deadline=None, max_examples=25)
 @given(
-    st.lists(st.tuples(given_numbers, st.booleans()), min_size=1, max_size=3),
+    st.lists(st.tuples(given_numbers | all_numbers, st.booleans()), min_size=1, max_size=4),
     st.sampled_from(["host1", "host2", "login1"]),
     st.booleans(),
 )
@@ -79,6 +89,7 @@ def test_numbers_side_by_side_do_what_each_would_do_alone(
     reports: list[tuple[dict[str, float], bool]], host: str, disputed: bool
 ) -> None:
     alone, together = (bench(host, disputed=disputed) for _ in range(2))
+    names: dict[int, tuple[str, ...]] = {}
     for seq, (numbers, again) in enumerate(reports, start=1):
         age = 3.0 if again else 1.0
         values = tuple(measured(name, x, age, probe="p") for name, x in numbers.items())
@@ -86,7 +97,7 @@ def test_numbers_side_by_side_do_what_each_would_do_alone(
         plain = Report(seq=seq, full=seq == 1, runs=runs, values=values)
         said = [
             made.core.receive(b"a", "", report, made.now)
-            for made, report in ((alone, plain), (together, side_by_side(plain)))
+            for made, report in ((alone, plain), (together, side_by_side(plain, names)))
         ]
         assert repr(said[0]) == repr(said[1])
         assert repr(told(alone)) == repr(told(together))
@@ -99,3 +110,73 @@ def test_numbers_without_a_resource_each_are_malformed(count: int, age: float) -
     numbers = MeasuredNumbers(probe="p", age=age, resources=("a", "b"), values=[1.0] * count)
     made.core.receive(b"a", "", Report(seq=1, full=True, numbers=(numbers,)), made.now)
     assert made.counts == ["malformed"]
+
+
+def numbers(order: int, names: tuple[str, ...] | None, *values: float) -> MeasuredNumbers:
+    return MeasuredNumbers(
+        probe="p", age=0.0, order=order, resources=names, values=list(values) or [1.0, 2.0]
+    )
+
+
+def after(*reports: MeasuredNumbers, full: int = 1) -> Bench:
+    """An agent that has sent these, each as a report of its own; number `full` is a full one."""
+    made = bench("host1", disputed=False)
+    made.core.receive(b"a", "", Report(seq=1, full=True), made.now)
+    for seq, together in enumerate(reports, start=2):
+        report = Report(seq=seq, full=seq == full, runs=(run("p"),), numbers=(together,))
+        made.said = made.core.receive(b"a", "", report, made.now)
+    return made
+
+
+def a_and_b(made: Bench) -> list[object]:
+    row = made.core.table.row("host1", made.now)
+    return [row[name].value for name in ("a", "b")]
+
+
+def test_names_are_told_once() -> None:
+    made = after(numbers(1, ("a", "b")), numbers(1, None, 3.0, 4.0))
+    assert (a_and_b(made), made.counts) == ([3.0, 4.0], ["taken"] * 3)
+
+
+@pytest.mark.parametrize(
+    "reports",
+    [
+        [numbers(1, None)],
+        [numbers(1, ("a", "b")), numbers(2, None)],
+        [numbers(1, ("a", "b")), numbers(2, ("b", "a")), numbers(1, None)],
+        [numbers(0, ("a", "b")), numbers(0, None)],
+    ],
+    ids=["never told", "another one was", "another one since", "told without a number"],
+)
+def test_numbers_whose_names_were_not_told_are_asked_for_anew(
+    reports: list[MeasuredNumbers],
+) -> None:
+    made = after(*reports)
+    assert made.counts[-1] == "gap"
+    assert any(isinstance(getattr(said, "message", None), SendAll) for said in made.said)
+
+
+def test_a_full_report_tells_all_names_anew() -> None:
+    made = after(numbers(1, ("a", "b")), numbers(1, None), full=3)
+    assert made.counts == ["taken", "taken", "gap"]
+
+
+def test_names_for_another_count_of_numbers_are_malformed_and_change_nothing() -> None:
+    made = after(numbers(1, ("a", "b"), 1.0, 2.0), numbers(1, None, 3.0))
+    assert (a_and_b(made), made.counts[-1]) == ([1.0, 2.0], "malformed")
+
+
+def test_agents_that_give_the_same_names_share_them() -> None:
+    store = OrderStore()
+    first, second = Orders(store), Orders(store)
+    for orders in (first, second):
+        told_ = orders.named([numbers(1, ("a", "b"))], full=True)
+        orders.keep(told_, full=True, probes={"p"})
+    (one,), (other,) = (o.named([numbers(1, None)], full=False) for o in (first, second))
+    assert one.order is other.order is not None
+
+
+def test_names_are_remembered_of_declared_probes_only() -> None:
+    orders = Orders(OrderStore())
+    orders.keep(orders.named([numbers(1, ("a", "b"))], full=True), full=True, probes={"q"})
+    assert [named.order for named in orders.named([numbers(1, None)], full=False)] == [None]

@@ -1,6 +1,7 @@
 """Many numbers of one run side by side mean what they would mean one by one."""
 
 import msgspec
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -182,3 +183,67 @@ def test_a_controller_of_an_older_version_gets_one_value_each():
     report = agent.report(102.5, taken=True)
     assert report.numbers == ()
     assert {m.resource: m.value for m in report.values} == {"a": 2.0, "b": 3.0, "c": 4.0}
+
+
+def many(agent, at, given):
+    values = Numbers(MANY_NAMES, given)
+    result = RunResult(probe="p", outcome="ok", started=at, duration=0.1, values=values)
+    agent.run(result, values)
+    (numbers,) = agent.report(at, taken=True).numbers
+    return numbers
+
+
+MANY_NAMES = Names(tuple(f"n{n}" for n in range(100)))
+
+
+def agent_of_many(*, names_once=True):
+    agent = Agent(in_blocks=True)
+    agent.reporter.names_once = names_once
+    agent.latest.define(
+        {n: Rule("p", "numeric", None, 30.0, "keep", None) for n in MANY_NAMES.order}
+    )
+    return agent
+
+
+def test_a_controller_that_knows_whose_numbers_they_are_is_not_told_again():
+    agent = agent_of_many()
+    first, second = (many(agent, 100.0 + n, [float(n)] * 100) for n in range(2))
+    assert (first.order, first.resources) == (1, MANY_NAMES.order)
+    assert (second.order, second.resources, second.values) == (1, None, [1.0] * 100)
+
+
+def test_one_that_is_told_all_anew_is_told_the_names_too():
+    agent = agent_of_many()
+    many(agent, 100.0, [0.0] * 100)
+    agent.reporter.send_all()
+    again = many(agent, 101.0, [0.0] * 100)
+    assert (again.order, again.resources) == (2, MANY_NAMES.order)
+
+
+def test_names_of_a_report_that_the_link_did_not_take_are_told_with_the_next():
+    agent = agent_of_many()
+    many(agent, 100.0, [0.0] * 100)
+    agent.reporter.send_all()
+    agent.report(100.5, taken=False)
+    assert many(agent, 101.0, [1.0] * 100).resources == MANY_NAMES.order
+
+
+def test_one_of_an_older_version_is_told_the_names_each_time():
+    agent = agent_of_many(names_once=False)
+    told = [many(agent, 100.0 + n, [float(n)] * 100) for n in range(2)]
+    assert [(n.order, n.resources) for n in told] == [(0, MANY_NAMES.order)] * 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "sent"),
+    [(1, 1), (49, 49), (50, 100), (100, 100)],
+    ids=["one", "less than half", "half", "all"],
+)
+def test_where_half_of_many_have_changed_all_are_sent_without_their_names(changed, sent):
+    agent = agent_of_many()
+    many(agent, 100.0, [0.0] * 100)
+    given = many(agent, 101.0, [0.0] * (100 - changed) + [1.0] * changed)
+    assert len(given.values) == sent
+    assert (given.resources is None) == (sent == 100)
+    after = many(agent, 102.0, [2.0] * 100)
+    assert (after.order, after.resources) == (1, None)

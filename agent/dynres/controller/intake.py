@@ -3,16 +3,19 @@
 from collections.abc import Callable, Iterator
 from math import isfinite
 from typing import Final, Literal, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
+import numpy.typing as npt
 
 from dynres.config.model import Resource
 from dynres.controller.amounts import amount_fault
+from dynres.controller.orders import Named, Order
 from dynres.controller.resvals import ABSENT, Origin, Resvals
 from dynres.controller.session import Session, measured_at
 from dynres.controller.shared import SharedTable
 from dynres.value import Value, read_string
-from dynres.wire.messages import Measured, MeasuredNumbers, Report, Run
+from dynres.wire.messages import Measured, Report, Run
 from dynres.wire.targets import target
 from dynres.wire.views import SourceKind
 
@@ -39,15 +42,20 @@ class Intake:
         fitting = (_plain(resources[column.name]) for column in table.columns)
         self._plain = np.array([*fitting, False], dtype=np.bool_)
         """By column, whether any finite number is a value of it; at -1 what is no column."""
+        self._columns: WeakKeyDictionary[Order, npt.NDArray[np.intp]] = WeakKeyDictionary()
         self._probes = {probe for resource in resources.values() for probe in _probes(resource)}
 
     def report(self, session: Session, report: Report, now: float) -> Outcome:
         """Take a report of a registered session."""
-        if _times_fault(report) or not all(map(_paired, report.numbers)):
+        numbers = session.orders.named(report.numbers, full=report.full)
+        if _times_fault(report) or not all(named.paired for named in numbers):
             return Outcome("malformed", {})
         number = session.take(report)
         if number == "late":
             return Outcome("late", {})
+        session.orders.keep(numbers, full=report.full, probes=self._probes)
+        if any(named.order is None for named in numbers):
+            session.complete, number = False, "gap"
         host = session.host
         row = self._table.rows.get(host)
 
@@ -57,23 +65,26 @@ class Intake:
         if report.full:
             self.new_session(host)
         elif number == "taken":
-            named = {target(value.resource, value.instance): "" for value in report.values}
-            named.update((name, "") for given in report.numbers for name in given.resources)
+            named = _named(report, numbers)
             for run in report.runs:
                 self._run(host, row, run, at(run.age), named)
         last = {run.probe: run for run in report.runs}
         refused: dict[str, str] = {}
-        odd = [each for given in report.numbers for each in self._take(session, row, given, at)]
+        odd = [each for given in numbers for each in self._take(session, row, given, at)]
         for value in (*report.values, *odd):
             why = self._value(session, row, value, at(value.age), last.get(value.probe))
             if why is not None:
                 refused[target(value.resource, value.instance)] = why
         for run in report.runs:
-            if run.probe in self._probes:
-                session.ran(run)
-            if _failed(run) or run.outcome == "ok":
-                self._shared.ran(host, run, failed=_failed(run), again=report.full)
+            self._ran(session, run, again=report.full)
         return _outcome(session, number, refused)
+
+    def _ran(self, session: Session, run: Run, *, again: bool) -> None:
+        """Remember how a run went; `again`: it may have been told before."""
+        if run.probe in self._probes:
+            session.ran(run)
+        if _failed(run) or run.outcome == "ok":
+            self._shared.ran(session.host, run, failed=_failed(run), again=again)
 
     def new_session(self, host: str) -> None:
         """What the host reported before is not renewed by the runs that come now."""
@@ -86,15 +97,19 @@ class Intake:
         self,
         session: Session,
         row: int | None,
-        given: MeasuredNumbers,
+        named: Named,
         at: Callable[[float], float],
     ) -> list[Measured]:
         """Take numbers that lie side by side; those that are to be judged one by one."""
-        index = self._table.index
-        columns = np.array([index.get(name, -1) for name in given.resources], dtype=np.intp)
+        given, order = named
+        if order is None:
+            return []
+        columns = self._columns_of(order)
         numbers = np.array(given.values, dtype=np.float64) + 0.0  # -0 is 0
-        differing = [index.get(name, -1) for name in session.differs]
-        fine = self._plain[columns] & np.isfinite(numbers) & ~np.isin(columns, differing)
+        fine = self._plain[columns] & np.isfinite(numbers)
+        if session.differs:
+            differing = [self._table.index.get(name, -1) for name in session.differs]
+            fine &= ~np.isin(columns, differing)
         if row is None:
             fine[:] = False
         else:
@@ -105,13 +120,22 @@ class Intake:
             )
         return [
             Measured(
-                resource=given.resources[place],
+                resource=order.names[place],
                 probe=given.probe,
                 age=given.age,
                 value=given.values[place],
             )
             for place in np.flatnonzero(~fine).tolist()
         ]
+
+    def _columns_of(self, order: Order) -> npt.NDArray[np.intp]:
+        """The table's columns of these names; -1 for what is none."""
+        columns = self._columns.get(order)
+        if columns is None:
+            index = self._table.index
+            columns = np.array([index.get(name, -1) for name in order.names], dtype=np.intp)
+            self._columns[order] = columns
+        return columns
 
     def _run(
         self, host: str, row: int | None, run: Run, measured: float, named: dict[str, str]
@@ -199,6 +223,15 @@ def _probes(resource: Resource) -> Iterator[str]:
     yield from (entry.probe.name for entry in resource.entries if entry.probe is not None)
 
 
+def _named(report: Report, numbers: list[Named]) -> dict[str, str]:
+    """The targets of which a report gives a value itself, so that its runs renew none."""
+    named = {target(value.resource, value.instance): "" for value in report.values}
+    for _, order in numbers:
+        if order is not None:
+            named |= dict.fromkeys(order.names, "")
+    return named
+
+
 class _Judged(NamedTuple):
     """What of a value counts; `fault`: why it is none of its resource."""
 
@@ -238,11 +271,6 @@ def _could_not(run: Run, resource: Resource) -> bool:
 def _failed(run: Run) -> bool:
     """Whether `on_failure` applies to all that the run was to give."""
     return run.outcome not in NO_FAILURE
-
-
-def _paired(given: MeasuredNumbers) -> bool:
-    """Whether it has a value for each resource."""
-    return len(given.resources) == len(given.values)
 
 
 def _times_fault(report: Report) -> bool:

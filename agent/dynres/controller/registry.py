@@ -12,6 +12,7 @@ import msgspec
 
 from dynres.config.names import AmbiguousError, Names, is_host_name
 from dynres.config.near import nearest
+from dynres.controller.orders import Orders, OrderStore
 from dynres.controller.presence import Presence
 from dynres.controller.session import HEARTBEAT, DefinitionStore, Session
 from dynres.wire.codec import choose_version
@@ -82,6 +83,7 @@ class Registry:
         self._peers: dict[bytes, Session] = {}
         self._claims: dict[str, Claim] = {}
         self._definitions = DefinitionStore()
+        self._orders = OrderStore()
         self.generation = 0
         """Another number whenever other hosts are known."""
         self.presence = Presence()
@@ -284,6 +286,7 @@ class Registry:
             born=now - hello.uptime if isfinite(hello.uptime) else now,
             asked=now,
             stamped=now,
+            orders=Orders(self._orders),
         )
         new = before is None or before.id != hello.session
         if before is not None:

@@ -5,6 +5,7 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from dynres.controller.orders import Orders
 from dynres.wire.messages import Echo, Report, Run
 
 HEARTBEAT: Final = 5.0
@@ -54,6 +55,8 @@ class Session(msgspec.Struct):
     """When its newest message came."""
     born: float
     """When the agent started, by the controller's clock."""
+    orders: Orders
+    """Lists of names that its reports refer to."""
     connected: bool = True
     over: bool = False
     """Ended on purpose, or replaced: it is heard no more."""

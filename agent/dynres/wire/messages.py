@@ -10,11 +10,13 @@ import msgspec
 
 from dynres.value import Value
 
-VERSION = 2
+VERSION = 3
 """The newest protocol version that this code speaks; OLDEST the oldest."""
 OLDEST = 1
 SIDE_BY_SIDE = 2
 """From this version on a report may hold `numbers`."""
+NAMED_ONCE = 3
+"""From this version on the resources of `numbers` need not be repeated in each report."""
 
 Age = Annotated[float, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -87,17 +89,22 @@ class Measured(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether `on_failure` gave it."""
 
 
-class MeasuredNumbers(msgspec.Struct, frozen=True, kw_only=True):
-    """Many numbers that one run gave, side by side: new or changed ones, each of its resource.
+class MeasuredNumbers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Many numbers that one run gave, side by side, each of its resource.
 
     The same as one `Measured` each, without instance, reason and fallback.
     """
 
     probe: str
     age: Age
-    resources: tuple[str, ...]
     values: list[float]
     """As many as `resources`."""
+    order: Count = 0
+    """Number of this list of resources; not 0: later numbers of the probe may refer to it, up to
+    the next full report, and until the probe has another.
+    """
+    resources: tuple[str, ...] | None = None
+    """None, since version 3: those that were told under `order`."""
 
 
 class Report(Message, frozen=True, kw_only=True, tag="report"):
@@ -108,7 +115,7 @@ class Report(Message, frozen=True, kw_only=True, tag="report"):
     runs: tuple[Run, ...] = ()
     values: tuple[Measured, ...] = ()
     numbers: tuple[MeasuredNumbers, ...] = ()
-    """Since version 2."""
+    """Since version 2; one probe has at most one."""
     echo: Echo | None = None
 
 

@@ -14,6 +14,7 @@ import msgspec
 from dynres.wire.codec import WireError, encode, from_controller
 from dynres.wire.link import Dealer
 from dynres.wire.messages import (
+    NAMED_ONCE,
     SIDE_BY_SIDE,
     Alive,
     Assign,
@@ -120,6 +121,9 @@ class ControllerLink:
     def flush_soon(self, delay: float = COALESCE) -> None:
         """Report within `delay` seconds, if there is something to say."""
         if self.registered and "flush" not in self._timers:
+            if delay <= 0:
+                self._flush()
+                return
             self._later("flush", delay, self._flush)
 
     @property
@@ -187,6 +191,7 @@ class ControllerLink:
         self.welcome, self.refusal, self.problems = welcome, None, {}
         self._reporter.stamped(welcome.stamp, self._heard)
         self._reporter.in_blocks = welcome.version >= SIDE_BY_SIDE
+        self._reporter.names_once = welcome.version >= NAMED_ONCE
         self._reporter.send_all()
         self._become("registered")
         self._assigned(welcome.measure, welcome.differs)

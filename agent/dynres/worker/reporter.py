@@ -6,7 +6,7 @@ lost or late, the next report makes the belief true again, and nothing ever queu
 """
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 from itertools import compress
 from operator import eq, ne
 from typing import Final
@@ -19,6 +19,10 @@ from dynres.worker.readings import Block, Reading, Readings
 
 PENDING: Final = 8
 """Runs of one probe that are kept while the link takes no report; older ones are dropped."""
+MANY: Final = 64
+"""Numbers of which a sample is looked at first."""
+SAMPLE: Final = 16
+"""Each so many-eth number is in the sample."""
 
 
 class Reporter:
@@ -28,6 +32,12 @@ class Reporter:
         self._latest = latest
         self.in_blocks = False
         """Whether this controller takes many numbers of one run side by side."""
+        self.names_once = False
+        """Whether it remembers whose numbers they are."""
+        self._orders: dict[str, tuple[int, Names]] = {}
+        """Probe -> the names of its numbers that the controller knows, and under which number."""
+        self._draft_orders: dict[str, tuple[int, Names]] = {}
+        self._last_order = 0
         self._told = Readings()
         self._pending: dict[str, deque[Ended]] = {}
         self._dirty: set[str] = set()
@@ -83,7 +93,7 @@ class Reporter:
         Nothing is taken as told before `taken()`: a report that the link did not take is covered
         by the next one.
         """
-        self._draft, self._draft_blocks = {}, []
+        self._draft, self._draft_blocks, self._draft_orders = {}, [], {}
         if self._full:
             runs, values, blocks = self._everything()
         else:
@@ -101,14 +111,15 @@ class Reporter:
             full=self._full,
             runs=tuple(_run(ended, now) for ended in runs),
             values=tuple(_measured(name, reading, now) for name, reading in values),
-            numbers=tuple(_measured_numbers(block, now) for block in blocks),
+            numbers=tuple(self._measured_numbers(block, now) for block in blocks),
             echo=self.echo(now),
         )
 
     def taken(self) -> None:
         """The link took the last report."""
         if self._full:
-            self._told = Readings()
+            self._told, self._orders = Readings(), {}
+        self._orders |= self._draft_orders
         self._told.update(self._draft)
         for block in self._draft_blocks:
             self._told.put_block(block)
@@ -166,20 +177,46 @@ class Reporter:
         return changed, blocks
 
     def _news(self, block: Block) -> list[Block]:
-        """What of a block its run alone does not tell: the numbers that are other ones."""
+        """What of a block its run alone does not tell: the numbers that are other ones.
+
+        Where nearly all are, or their names need not be said, the others come along: it is cheaper.
+        """
         names, numbers = block.numbers.names, block.numbers.numbers
         told = self._told.block(block.probe)
         if told is not None and told.numbers.names is names:
-            before: Collection[float | None] = told.numbers.numbers
+            before: Sequence[float | None] = told.numbers.numbers
+            if len(numbers) >= MANY and True not in map(eq, before[::SAMPLE], numbers[::SAMPLE]):
+                return [block]
         else:
             before = [_number(self._told.get(name), block.probe) for name in names.order]
-        if before == numbers:
-            return []
-        if True not in map(eq, before, numbers):
-            return [block]
         changed = list(map(ne, before, numbers))
+        count = changed.count(True)
+        if count == 0:
+            return []
+        if count == len(changed) or (self._known_order(block) and 2 * count >= len(changed)):
+            return [block]
         some = Names(tuple(compress(names.order, changed)))
         return [block._replace(numbers=Numbers(some, list(compress(numbers, changed))))]
+
+    def _known_order(self, block: Block) -> int:
+        """The number under which the controller knows the names of a block; 0: it does not."""
+        number, names = self._orders.get(block.probe, (0, None))
+        return number if names is block.numbers.names and not self._full else 0
+
+    def _measured_numbers(self, block: Block, now: float) -> MeasuredNumbers:
+        names = block.numbers.names
+        order = self._known_order(block)
+        new = not order
+        if new and self.names_once and self._latest.table.block(block.probe) is block:
+            self._last_order = order = self._last_order + 1
+            self._draft_orders[block.probe] = order, names
+        return MeasuredNumbers(
+            probe=block.probe,
+            age=max(0.0, now - block.measured),
+            order=order,
+            resources=names.order if new else None,
+            values=block.numbers.numbers,
+        )
 
     def _wants_all(self, block: Block) -> bool:
         """Whether this controller wants every target of the block's probe, which it holds."""
@@ -242,15 +279,6 @@ def _measured(name: str, reading: Reading, now: float) -> Measured:
         value=reading.value,
         reason=reading.reason,
         fallback=reading.fallback,
-    )
-
-
-def _measured_numbers(block: Block, now: float) -> MeasuredNumbers:
-    return MeasuredNumbers(
-        probe=block.probe,
-        age=max(0.0, now - block.measured),
-        resources=block.numbers.names.order,
-        values=block.numbers.numbers,
     )
 
 

@@ -155,9 +155,11 @@ class Starts:
 
     def _work(self) -> None:
         while True:
+            began = time.monotonic()
             while (run := self._next()) is not None and self._served(run):
                 if 0 < len(self._queue) <= BATCH:
-                    time.sleep(max(0.0, run.taken + PACE - time.monotonic()))
+                    time.sleep(max(0.0, began + PACE - time.monotonic()))
+                began = time.monotonic()
             self._calls.get()
 
     def _next(self) -> Run | None:
