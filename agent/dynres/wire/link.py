@@ -17,8 +17,10 @@ from typing import Final
 
 import zmq
 
-HEARTBEAT_MS: Final = 3000
-HEARTBEAT_TIMEOUT_MS: Final = 9000
+DEAD_AFTER: Final = 9
+"""Seconds without a sign of life of the other machine's kernel; then a connection is given up."""
+PROBE_EVERY: Final = 3
+"""Seconds between two questions to it on a connection that says nothing."""
 LARGEST_MESSAGE: Final = 16 * 2**20
 """Bytes; a full report of 10,000 resources has about 1 MB."""
 DRAIN: Final = 64
@@ -66,12 +68,19 @@ def beside(endpoint: str, other: str) -> str:
 
 
 def prepare_socket(socket: "zmq.Socket[bytes]") -> None:
-    """What all our sockets have in common: heartbeats, no lingering, a largest message."""
+    """What all our sockets have in common: dead connections end, no lingering, a largest message.
+
+    The kernels see to it (tcp(7): TCP_KEEP*, TCP_USER_TIMEOUT); ZeroMQ's own heartbeats would wake
+    both processes for it. Whether the process on the other side is well, its messages tell.
+    """
     socket.linger = 0
     socket.ipv6 = True
     socket.setsockopt(zmq.MAXMSGSIZE, LARGEST_MESSAGE)
-    socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
-    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
+    socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
+    socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, PROBE_EVERY)
+    socket.setsockopt(zmq.TCP_KEEPALIVE_INTVL, PROBE_EVERY)
+    socket.setsockopt(zmq.TCP_KEEPALIVE_CNT, DEAD_AFTER // PROBE_EVERY)
+    socket.setsockopt(zmq.TCP_MAXRT, 1000 * DEAD_AFTER)
 
 
 class _Pump:
@@ -86,18 +95,22 @@ class _Pump:
         self.look()
 
     def look(self) -> None:
-        """Look at EVENTS again soon: a send may have eaten the signal of a message."""
-        if not self._scheduled and not self._socket.closed:
+        """Look at EVENTS again: a send may have eaten the signal of a message."""
+        if not self._scheduled and self._has_something():
             self._scheduled = True
             self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
         self._scheduled = False
         for _ in range(DRAIN):
-            if self._socket.closed or not int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
+            if not self._has_something():
                 return
             self._take()
         self.look()
+
+    def _has_something(self) -> bool:
+        closed = self._socket.closed
+        return not closed and bool(int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN)
 
     def close(self) -> None:
         if not self._socket.closed:

@@ -145,6 +145,8 @@ class Stream:
         self._wake = asyncio.Event()
         self._records = self._new_records()
         self._silence: asyncio.TimerHandle | None = None
+        self._good_at = 0.0
+        """When the last good record came, by the loop's clock."""
         self._question: asyncio.TimerHandle | None = None
         self._asked_at: float | None = None
         """When the request that has no answer yet was sent."""
@@ -264,13 +266,17 @@ class Stream:
 
     def _listen(self) -> None:
         """A good record came: the next one has the time to live of the values."""
-        if self._silence is not None:
-            self._silence.cancel()
-            self._silence = None
-        ttl = self._spec.ttl
-        if ttl != float("inf"):
-            why = f"no record for {format_duration(ttl)} (ttl)"
-            self._silence = self._loop.call_later(ttl, self._restart, why)
+        self._good_at = self._loop.time()
+        if self._silence is None and self._spec.ttl != float("inf"):
+            self._silence = self._loop.call_later(self._spec.ttl, self._look)
+
+    def _look(self) -> None:
+        """See whether that time is over: to set a timer anew for each record would cost more."""
+        due = self._good_at + self._spec.ttl
+        if self._loop.time() < due:
+            self._silence = self._loop.call_at(due, self._look)
+        else:
+            self._restart(f"no record for {format_duration(self._spec.ttl)} (ttl)")
 
     def _ask(self) -> None:
         """Ask for the next answer, unless the last one is still to come; then at the next slot."""
