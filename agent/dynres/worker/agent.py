@@ -191,7 +191,7 @@ class Agent:
         now = clock()
         self.timetable.ended(probe, now, _after(result))
         if self._is_current(probe, meaning):
-            self._take(result, spec.resources, now)
+            self._take(result, spec.resources, now, settled=not self.timetable.running)
         self.changed.set()
         self._tick_soon()
 

@@ -37,6 +37,8 @@ ANSWER_TIME: Final = 5.0
 AFTER_REFUSAL: Final = 30.0
 RETRY: Final = 0.5
 MISSED_STAMPS: Final = 3
+EARLY: Final = 1.0
+"""Seconds by which a heartbeat is sent ahead of its time when a report has just left."""
 LAST_WORD: Final = 0.5
 """Seconds that the last message gets to leave when the link is closed."""
 
@@ -244,10 +246,14 @@ class ControllerLink:
             self._flushed = self._loop.time()
             self._reporter.taken()
             self._hub.reported(self)
+            beat = self._timers.get("beat")
+            if beat is not None and beat.when() < self._flushed + EARLY:
+                self._heartbeat()  # the agent need not wake up for it
         else:
             self._later("flush", RETRY, self._flush)
 
     def _heartbeat(self) -> None:
+        """Say that the agent lives; see whether the controller does."""
         heartbeat = self.welcome.heartbeat if self.welcome else ANSWER_TIME
         self._later("beat", heartbeat, self._heartbeat)
         if self._clock() - self._heard > MISSED_STAMPS * heartbeat + RETRY:
@@ -255,8 +261,8 @@ class ControllerLink:
                 log.warning("%s: silent for %d heartbeats", self.endpoint, MISSED_STAMPS)
                 self._become("silent")
             self.greet()
-            return
-        self._beat()
+        else:
+            self._beat()
 
     def _beat(self) -> None:
         self._send(Beat(echo=self._reporter.echo(self._clock())))

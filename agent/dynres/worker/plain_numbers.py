@@ -26,6 +26,7 @@ class PlainNumbers:
         self._ends = len(order) - 1
         self._first = order[0] + b"="
         self._last = b"\n" + order[-1] + b"="
+        self._es = sum(map(_count_es, order))
         fields = {f"_{place}": name.decode() for place, name in enumerate(order)}
         kind = msgspec.defstruct(
             "PlainNumbers",
@@ -53,13 +54,22 @@ class PlainNumbers:
         except (msgspec.DecodeError, UnicodeDecodeError):
             return None
         numbers = list(msgspec.structs.astuple(found))
-        if 0.0 in numbers and _ENDLESS.search(text):
+        if _count_es(text) != self._es and _ENDLESS.search(text):
             return None
         if b"-" in text:
             numbers = [number + 0.0 for number in numbers]  # -0.0 becomes 0.0
         return Numbers(self._names, numbers)
 
 
+def _count_es(text: bytes) -> int:
+    """How many letters it has that may begin an exponent."""
+    return text.count(b"e") + text.count(b"E")
+
+
 def _short_lines(text: bytes) -> bool:
     """Whether no line can hold a text that is too long for a value, at a glance."""
-    return all(text.find(b"\n", at, at + _STEP) >= 0 for at in range(0, len(text) - _STEP, _STEP))
+    find = text.find
+    for at in range(0, len(text) - _STEP, _STEP):
+        if find(b"\n", at, at + _STEP) < 0:
+            return False
+    return True

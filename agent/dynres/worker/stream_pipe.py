@@ -76,11 +76,12 @@ class StreamPipe:
 
     def _readable(self) -> None:
         """A batch begins, and may be there as a whole already."""
-        quiet = self._loop.time() >= self._ended_at + PAUSE
-        if quiet and self._lines and self._allowance.left(self._loop.time()):
-            self._begun = self._read()
-            if self._begun.endswith(b"\n") and self._begun.count(b"\n") == self._lines:
-                self._say()
+        now = self._loop.time()
+        if now >= self._ended_at + PAUSE and self._lines and self._allowance.left(now):
+            data = self._begun = self._read()
+            if data.endswith(b"\n") and data.count(b"\n") == self._lines:
+                self._begun, self._ended_at = b"", now
+                self._hear(data)
                 return
         if self._fd >= 0:
             self._pause(SETTLE)
