@@ -17,7 +17,7 @@ from measured import HERE, Account, built, measure
 
 VALUES = 2000
 WARM = 20.0
-"""Python adapts code to what it does (PEP 659) after some tens of executions, here once a second."""
+"""Python adapts its code to what it does (PEP 659) after tens of executions, here one a second."""
 
 
 def declare(folder: Path, stream: Path) -> Path:

@@ -68,8 +68,4 @@ def _count_es(text: bytes) -> int:
 
 def _short_lines(text: bytes) -> bool:
     """Whether no line can hold a text that is too long for a value, at a glance."""
-    find = text.find
-    for at in range(0, len(text) - _STEP, _STEP):
-        if find(b"\n", at, at + _STEP) < 0:
-            return False
-    return True
+    return all(text.find(b"\n", at, at + _STEP) >= 0 for at in range(0, len(text) - _STEP, _STEP))
