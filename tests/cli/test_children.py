@@ -10,6 +10,7 @@ import textwrap
 import pytest
 from cluster import wait_for
 
+from dynres.cli import scratch
 from dynres.cli.children import Child
 from dynres.cli.scratch import free_ports, scratch_folder, sweep
 
@@ -116,3 +117,10 @@ def test_free_ports_are_all_different():
     ports = free_ports(4)
     assert len(set(ports)) == 4
     assert all(1024 < port < 65536 for port in ports)
+
+
+def test_where_there_are_too_few_free_ports_that_is_an_error_and_no_endless_search(monkeypatch):
+    monkeypatch.setattr(scratch, "_first_of_the_kernel", lambda: 0)
+    monkeypatch.setattr(scratch, "_TRIES", 3)
+    with pytest.raises(OSError, match="fewer than 4 free ports in 10000-10999"):
+        free_ports(4)

@@ -224,6 +224,15 @@ def test_overrides_and_closed_hosts_are_set_shown_and_taken_back(here):
     assert {"set", "unset", "closed", "opened"} <= set(whats)
 
 
+def test_a_history_of_a_pool_that_is_none_says_so(here):
+    mistyped = here.call("history", "--pool", "irsi")
+    assert (mistyped.returncode, len(mistyped.stdout.splitlines())) == (0, 1)
+    assert "no pool irsi now" in mistyped.stderr
+    assert "did you mean iris?" in mistyped.stderr
+    for known in ("iris", "iris/iris"):
+        assert here.call("history", "--pool", known, "--since", "0.001s").stderr == ""
+
+
 def test_a_negative_value_is_set_as_any_other_and_a_mistyped_option_is_still_told(here):
     asked = ("set", "temp", "-4.5", "--host", "h1", "--reason", "frost")
     assert document(here.call(*asked, "--json"))["overrides"][0]["value"] == -4.5

@@ -8,6 +8,7 @@ from dynres.cli.asked import duration
 from dynres.cli.lease_words import history_table, leases_table
 from dynres.cli.options import controller_option, json_option
 from dynres.cli.table import show
+from dynres.config.near import nearest
 from dynres.wire.views import to_builtins
 
 
@@ -67,7 +68,12 @@ def history(
     """
     with asking(controller) as client:
         view = client.history(pool=pool, job=job, host=host, owner=owner, since=since)
+        pools = client.pools().pools if pool and not (as_json or view.entries) else ()
     if as_json:
         output.document(to_builtins(view))
-    else:
-        show(history_table(view))
+        return
+    show(history_table(view))
+    known = {n for p in pools for n in (p.resource, p.instance, f"{p.resource}/{p.instance}")}
+    if pools and pool is not None and pool not in known:
+        hint = nearest(pool, sorted(known)) or "`dynres pools` shows them"
+        output.tell(f"no pool {pool} now, and none in what has happened: {hint}")

@@ -1,5 +1,6 @@
 """The temporary folder of `dynres up`, and free ports; what a killed `up` left is swept."""
 
+import errno
 import fcntl
 import os
 import random
@@ -15,6 +16,10 @@ _PREFIX = "dynres-up-"
 _LOCK = "lock"
 _FIRST = 10_000
 """Below it are ports that are somebody's by name, ours too."""
+
+
+_TRIES = 2000
+"""Ports that are tried; with nine of ten taken, four are found in some 40."""
 
 
 def _lock(path: Path) -> int | None:
@@ -58,7 +63,7 @@ def scratch_folder() -> Iterator[Path]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of 127.0.0.1 that nobody uses now, all different.
+    """Ports of 127.0.0.1 that nobody uses now, all different. OSError where there are too few.
 
     Not of those that the kernel gives to whoever names none: one of them could be given away
     before it is used.
@@ -66,12 +71,14 @@ def free_ports(count: int) -> list[int]:
     end = max(_FIRST + 1000, _first_of_the_kernel())
     choose = random.SystemRandom().randrange
     ports: set[int] = set()
-    while len(ports) < count:
+    for _ in range(_TRIES):
         port = choose(_FIRST, end)
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             ports.add(port)
-    return list(ports)
+        if len(ports) == count:
+            return list(ports)
+    raise OSError(errno.EADDRINUSE, f"fewer than {count} free ports in {_FIRST}-{end - 1}")
 
 
 def _first_of_the_kernel() -> int:

@@ -37,6 +37,13 @@ class Ports(NamedTuple):
     agent_page: int
 
 
+def _ports() -> Ports:
+    try:
+        return Ports(*free_ports(4))
+    except OSError as error:
+        raise CommandError(Exit.FAILED, f"127.0.0.1: {error.strerror}") from error
+
+
 def controller_arguments(config: Path, ports: Ports, state: Path) -> tuple[str, ...]:
     """The controller's command line."""
     return (
@@ -159,7 +166,7 @@ def up(config: Path, host: str | None) -> None:
 
     # Taken by waiting for them, so that none comes between the start of a child and its end.
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAKES | CALLS)
-    ports = Ports(*free_ports(4))
+    ports = _ports()
     with ExitStack() as stack:
         folder = stack.enter_context(scratch_folder())
         runtime, state = folder / "run", folder / "state"
