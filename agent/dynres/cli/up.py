@@ -41,7 +41,7 @@ def _ports() -> Ports:
     try:
         return Ports(*free_ports(4))
     except OSError as error:
-        raise CommandError(Exit.FAILED, f"127.0.0.1: {error.strerror}") from error
+        raise CommandError(f"127.0.0.1: {error.strerror}") from error
 
 
 def controller_arguments(config: Path, ports: Ports, state: Path) -> tuple[str, ...]:
