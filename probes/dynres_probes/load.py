@@ -52,6 +52,10 @@ class Load:
         self._since = _agent_start()
         self._room = Aside(lambda: os.statvfs("/tmp"), "/tmp", PATIENCE)
         self._failing: dict[str, str] = {}
+        self._swap: int | None = None
+        """Bytes of swap space, as of this read."""
+        self._real: dict[str, bool] = {}
+        """Disk -> whether it is a real one."""
 
     def read(self) -> dict[str, float | tuple[None, str]]:
         """All 11 indices; None and why for those that are not there. ProbeError when none is."""
@@ -106,17 +110,22 @@ class Load:
         return {"ut": self._averages["ut"].value}
 
     def _memory(self) -> dict[str, float | None]:
-        available, swap_free, _ = procfs.memory(_text("meminfo"))
+        self._swap = None
+        available, swap_free, self._swap = procfs.memory(_text("meminfo"))
         return {"mem": available / MB, "swp": swap_free / MB}
 
     def _paging(self) -> dict[str, float | None]:
-        *_, swap = procfs.memory(_text("meminfo"))
+        swap = self._swap
+        if swap is None:  # asked again for the fault
+            *_, swap = procfs.memory(_text("meminfo"))
         if swap == 0:
             return {"pg": 0.0}
         return {"pg": self._rate("pg", procfs.swapped_pages(_text("vmstat")))}
 
     def _disks(self) -> dict[str, float | None]:
-        moved = procfs.disk_bytes(_text("diskstats"), _real_disks())
+        names = os.listdir(SYS_BLOCK)
+        self._real = {n: self._real[n] if n in self._real else _is_real_disk(n) for n in names}
+        moved = procfs.disk_bytes(_text("diskstats"), {n for n in names if self._real[n]})
         rate = self._rate("io", moved)
         return {"io": None if rate is None else rate / 1024}
 
@@ -147,10 +156,9 @@ def _text(path: str) -> str:
         return file.read().decode("ascii", "replace")
 
 
-def _real_disks() -> set[str]:
-    """Whole disks that hardware or the hypervisor gives: what lies on them counts only once."""
-    names = os.listdir(SYS_BLOCK)
-    return {name for name in names if os.path.exists(f"{SYS_BLOCK}/{name}/device")}
+def _is_real_disk(name: str) -> bool:
+    """Whether hardware or the hypervisor gives it: what lies on such disks counts only once."""
+    return os.path.exists(f"{SYS_BLOCK}/{name}/device")
 
 
 def _own_runnable() -> int:
