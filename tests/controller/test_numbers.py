@@ -171,12 +171,24 @@ def test_agents_that_give_the_same_names_share_them() -> None:
     first, second = Orders(store), Orders(store)
     for orders in (first, second):
         told_ = orders.named([numbers(1, ("a", "b"))], full=True)
-        orders.keep(told_, full=True, probes={"p"})
+        orders.keep(told_, full=True, room=10)
     (one,), (other,) = (o.named([numbers(1, None)], full=False) for o in (first, second))
     assert one.order is other.order is not None
 
 
-def test_names_are_remembered_of_declared_probes_only() -> None:
+def test_a_session_can_have_only_so_many_names_remembered() -> None:
     orders = Orders(OrderStore())
-    orders.keep(orders.named([numbers(1, ("a", "b"))], full=True), full=True, probes={"q"})
-    assert [named.order for named in orders.named([numbers(1, None)], full=False)] == [None]
+    told_ = [
+        MeasuredNumbers(probe=f"p{n}", age=0.0, order=1, resources=("a", "b"), values=[1.0, 2.0])
+        for n in range(5)
+    ]
+    orders.keep(orders.named(told_, full=True), full=True, room=7)
+    again = [msgspec.structs.replace(given, resources=None) for given in told_]
+    known = [named.order is not None for named in orders.named(again, full=False)]
+    assert known == [True, True, False, False, False]
+
+
+def test_names_of_a_probe_that_the_controller_calls_otherwise_are_remembered_too() -> None:
+    first = msgspec.structs.replace(numbers(1, ("a", "b")), probe="renamed")
+    made = after(first, msgspec.structs.replace(first, resources=None))
+    assert made.counts == ["taken"] * 3

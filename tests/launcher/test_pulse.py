@@ -1,6 +1,7 @@
 """A helper that only waits is not woken up; one that has done anything is asked."""
 
 import asyncio
+import math
 import os
 import signal
 import subprocess
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dynres.worker import pulse
 from dynres.worker.pulse import LOOK, PATIENCE, Pulse, Watch
 
 WAITS = "import os\nwhile data := os.read(0, 1): os.write(1, data)"
@@ -27,12 +29,14 @@ class Helper:
             stdout=subprocess.PIPE,
             bufsize=0,
         )
+        self.rests = "R" if source is SPINS else "S"
         self.asked = self.silent = 0
         self.now = 0.0
         self.pulse = Pulse(self.process.pid, self._ask, self._is_silent)
 
     def __enter__(self):
         self.say()
+        self.until_in_state(self.rests)
         self.pulse.heard()
         return self
 
@@ -51,6 +55,14 @@ class Helper:
         """Let it do something, and wait until it has."""
         self.process.stdin.write(b"x")
         assert self.process.stdout.read(1) == b"x"
+
+    def until_in_state(self, *letters):
+        stat = Path(f"/proc/{self.process.pid}/stat")
+        until(lambda: stat.read_text().rpartition(")")[2].split()[0] in letters)
+
+    def stop(self):
+        os.kill(self.process.pid, signal.SIGSTOP)
+        self.until_in_state("T")
 
     def look(self, after, *, late=False):
         self.now += after
@@ -73,10 +85,11 @@ def test_one_that_has_answered_and_waits_is_not_asked():
 def test_one_that_has_run_since_is_asked_once_and_is_silent_when_its_time_is_over():
     with Helper() as helper:
         helper.say()
-        assert helper.look(1.0) == PATIENCE
-        assert helper.look(PATIENCE - 0.1) == 0.1
+        assert helper.look(1.0) == PATIENCE / 2
+        assert helper.look(0.1) == round(PATIENCE / 2 - 0.1, 6)
+        assert helper.look(PATIENCE / 2 - 0.1) == PATIENCE / 2
         assert (helper.asked, helper.silent) == (1, 0)
-        helper.look(0.1)
+        assert helper.look(PATIENCE / 2) == math.inf
         assert (helper.asked, helper.silent) == (1, 1)
 
 
@@ -85,16 +98,30 @@ def test_an_answer_in_time_makes_it_one_that_waits():
         for turn in range(1, 4):
             helper.say()
             helper.look(1.0)
+            helper.until_in_state("S")
             helper.pulse.heard()
             assert helper.look(1.0) == LOOK
             assert (helper.asked, helper.silent) == (turn, 0)
 
 
+def test_one_that_was_given_something_to_do_is_asked_whether_it_has_run_or_not():
+    with Helper() as helper:
+        helper.pulse.unsure()
+        helper.look(1.0)
+        assert helper.asked == 1
+
+
 def test_one_that_a_signal_stops_while_it_waits_is_asked():
     with Helper() as helper:
-        os.kill(helper.process.pid, signal.SIGSTOP)
-        stat = Path(f"/proc/{helper.process.pid}/stat")
-        until(lambda: stat.read_text().rpartition(")")[2].split()[0] == "T")
+        helper.stop()
+        helper.look(1.0)
+        assert helper.asked == 1
+
+
+def test_one_that_was_stopped_on_its_way_from_the_answer_back_to_where_it_waits_is_asked():
+    with Helper() as helper:
+        helper.stop()
+        helper.pulse.heard()
         helper.look(1.0)
         assert helper.asked == 1
 
@@ -116,21 +143,40 @@ def test_one_that_may_wait_for_a_lock_for_ever_is_asked_each_time():
 
 def test_one_of_which_the_kernel_does_not_tell_is_asked_each_time():
     asked = []
-    pulse = Pulse(2**22 + 1, lambda: asked.append(1), pytest.fail)  # there is no such pid
+    unknown = Pulse(2**22 + 1, lambda: asked.append(1), pytest.fail)  # there is no such pid
     for now in range(3):
-        pulse.look(float(now), late=False)
-        pulse.heard()
+        unknown.look(float(now), late=False)
+        unknown.heard()
     assert len(asked) == 3
 
 
 def test_whoever_looks_late_waits_once_more_before_it_blames_the_helper():
     with Helper() as helper:
         helper.say()
-        helper.look(1.0)
-        assert helper.look(5.0, late=True) == PATIENCE
+        for after in (1.0, 5.0):  # it was held up between the question and the first look after it
+            assert helper.look(after, late=after > 1.0) == PATIENCE / 2
+        helper.look(PATIENCE / 2)
+        helper.look(PATIENCE / 2, late=True)
         assert helper.silent == 0
-        helper.look(PATIENCE)
-        assert helper.silent == 1
+        helper.look(PATIENCE / 2)
+        helper.look(PATIENCE / 2)
+        assert (helper.asked, helper.silent) == (1, 1)
+
+
+def test_one_that_was_found_silent_is_looked_at_no_more(monkeypatch):
+    monkeypatch.setattr(pulse, "LOOK", 0.01)
+    monkeypatch.setattr(pulse, "PATIENCE", 0.02)
+    silent = []
+
+    async def body():
+        watch, dead = Watch(), Pulse(os.getpid(), lambda: None, lambda: silent.append(1))
+        watch.add(dead)
+        await asyncio.sleep(0.3)
+        dead.close()
+        return asyncio.get_running_loop()._scheduled
+
+    assert asyncio.run(body()) == []
+    assert silent == [1]
 
 
 def test_a_glance_while_awake_saves_the_look_for_which_to_wake_up():
@@ -142,15 +188,15 @@ def test_a_glance_while_awake_saves_the_look_for_which_to_wake_up():
             return super().look(now, late=late)
 
     async def body():
-        watch, pulse = Watch(), Counted(os.getpid(), lambda: None, pytest.fail)
-        pulse.heard()
-        watch.add(pulse)
+        watch, counted = Watch(), Counted(os.getpid(), lambda: None, pytest.fail)
+        counted.heard()
+        watch.add(counted)
         watch.glance()  # the first look is due later, so this is it
         watch.glance()  # too soon after that
-        looks = pulse.looks
-        watch.remove(pulse)
+        looks = counted.looks
+        watch.remove(counted)
         watch.glance()
-        pulse.close()
-        return looks, pulse.looks
+        counted.close()
+        return looks, counted.looks
 
     assert asyncio.run(body()) == (1, 1)

@@ -31,7 +31,9 @@ def started(monkeypatch):
 
     def submit(count):
         runs = [
-            SimpleNamespace(reported=False, stream=False, set_aside=False, came_back=False, taken=0)
+            SimpleNamespace(
+                timeout=1.0, reported=False, stream=False, set_aside=False, came_back=False, taken=0
+            )
             for _ in range(count)
         ]
         for run in runs:

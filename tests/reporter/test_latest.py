@@ -185,3 +185,13 @@ def test_a_stale_value_says_why_its_probe_fails(table):
     table.apply(run(values=GOOD), ASKED)
     table.apply(run("timeout", at=200.0, reason="no end after 5s"), ASKED)
     assert table.standing("kept", 201.0).reason == "timeout: no end after 5s"
+
+
+def test_a_value_whose_resource_goes_over_to_another_probe_is_renewed_by_that_one_only(table):
+    table.apply(run(values=GOOD), ASKED)
+    rules = {"kept": rule(probe="q"), "dropped": rule("unavailable")}
+    table.define(rules)
+    reading = table.reading("kept")
+    assert (reading.probe, reading.value, reading.measured) == ("q", 1.0, 100.0)
+    table.apply(run(values={"dropped": 3.0}, at=110.0), ("dropped",))
+    assert table.reading("kept") == reading

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 import pytest
 from blockbuster import blockbuster_ctx
-from hosts import LONG, alive, job, run, until
+from hosts import LONG, PATH, SITE, alive, job, run, until
 
 from dynres.worker import pulse
 from dynres.worker.plugin_client import Job, PluginHosts
@@ -318,10 +318,10 @@ def test_a_daemon_that_could_be_of_several_runs_ends_with_the_last_of_them(tmp_p
         await until(lambda: any(tmp_path.iterdir()))
         assert (await hosts.run(job("daemon", seconds=seconds))).status == "ok"
         assert (await hosts.run(job("counter"))).status == "ok"
-        assert len(sleepers(seconds)) == 1
+        await until(lambda: len(sleepers(seconds)) == 1)
         (tmp_path / "open").touch()
         assert (await other).status == "ok"
-        assert sleepers(seconds) == []
+        await until(lambda: not sleepers(seconds))
 
     run(body)
 
@@ -357,3 +357,18 @@ def test_an_agent_that_was_held_up_does_not_blame_its_plugin_hosts(
         assert hosts.pids == [before]
 
     run(body)
+
+
+def test_what_a_host_says_after_it_was_given_up_changes_nothing() -> None:
+    async def body() -> None:
+        watch = pulse.Watch()
+        hosts = PluginHosts(PATH, [SITE], watch=watch)
+        await hosts.run(job("counter"))
+        (host,) = hosts._hosts
+        host.break_off("not needed", "another")
+        host._take(("done", 1, "ok", None, b"", [], False))
+        host._take(("ready",))
+        assert watch._pulses == set()
+        await hosts.close()
+
+    asyncio.run(body())

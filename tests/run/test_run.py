@@ -12,7 +12,7 @@ from hosts import SITE, until
 
 from dynres.config.model import Place, Probe
 from dynres.worker import run as run_module
-from dynres.worker.outcome import RunSpec
+from dynres.worker.outcome import RunResult, RunSpec, speakable
 from dynres.worker.run import Runner, clock
 
 PLACE = Place("resources.yaml", 1, 1)
@@ -222,3 +222,16 @@ def test_an_error_of_our_own_fails_that_run_and_never_reaches_the_agent(
     result = one(tmp_path, spec({"count": "numeric"}, plugin="counter"))
     assert (result.outcome, result.reason) == ("failed", "internal error: ZeroDivisionError: a bug")
     assert "a bug" in caplog.text
+
+
+def test_reasons_that_are_not_utf_8_are_written_out():
+    odd = {"probe": "p", "outcome": "failed", "started": 1.0, "duration": 0.0}
+    result = RunResult(**odd, reason="a\udcff\u00e9", missed={"a": "\udc80"}, why={"b": "\ud800"})
+    said = speakable(result)
+    assert (said.reason, said.missed, said.why) == (
+        "a\\udcff\u00e9",
+        {"a": "\\udc80"},
+        {"b": "\\ud800"},
+    )
+    plain = RunResult(**odd)
+    assert speakable(plain) is plain

@@ -182,3 +182,28 @@ def test_a_controller_that_is_not_there_is_said_in_time_for_a_request_that_may_t
 )
 def test_only_this_machine_can_reach_a_loopback_endpoint(endpoint: str, expected: bool) -> None:
     assert is_loopback(endpoint) is expected
+
+
+def test_a_message_whose_handling_fails_does_not_keep_back_those_behind_it() -> None:
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda *_: None)
+        got: asyncio.Queue[bytes] = asyncio.Queue()
+        up = asyncio.Event()
+
+        def take(_peer: bytes, _address: str, body: bytes) -> None:
+            got.put_nowait(body)
+            if int(body) % 3 == 0:
+                raise ValueError
+
+        listener = Listener("tcp://127.0.0.1:*", take)
+        dealer = Dealer(listener.endpoint, lambda _: None, lambda ok: up.set() if ok else None)
+        await asyncio.wait_for(up.wait(), 5)
+        for n in range(10):
+            assert dealer.send(b"%d" % n) or await _retry(dealer, b"%d" % n)
+        taken = [await asyncio.wait_for(got.get(), 5) for _ in range(10)]
+        assert taken == [b"%d" % n for n in range(10)]
+        dealer.close()
+        listener.close()
+
+    asyncio.run(main())

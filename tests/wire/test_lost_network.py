@@ -12,7 +12,7 @@ SOURCE = """
 import asyncio, subprocess, time
 from dynres.wire import link
 
-link.DEAD_AFTER, link.PROBE_EVERY = 2, 1
+link.HEARTBEAT_MS, link.HEARTBEAT_TIMEOUT_MS = 500, 1500
 
 def loopback(state):
     subprocess.run(["ip", "link", "set", "lo", state], check=True)

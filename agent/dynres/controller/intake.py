@@ -19,6 +19,8 @@ from dynres.wire.messages import Measured, Report, Run
 from dynres.wire.targets import target
 from dynres.wire.views import SourceKind
 
+ROOM: Final = 1000
+"""Names that a session may tell beside twice as many as there are resources."""
 NO_FAILURE: Final = frozenset({"ok", "skipped", "cancelled"})
 
 Result = Literal["taken", "gap", "late", "partly", "undesignated", "malformed", "unregistered"]
@@ -42,6 +44,7 @@ class Intake:
         fitting = (_plain(resources[column.name]) for column in table.columns)
         self._plain = np.array([*fitting, False], dtype=np.bool_)
         """By column, whether any finite number is a value of it; at -1 what is no column."""
+        self._room = 2 * len(table.columns) + ROOM
         self._columns: WeakKeyDictionary[Order, npt.NDArray[np.intp]] = WeakKeyDictionary()
         self._probes = {probe for resource in resources.values() for probe in _probes(resource)}
 
@@ -53,7 +56,7 @@ class Intake:
         number = session.take(report)
         if number == "late":
             return Outcome("late", {})
-        session.orders.keep(numbers, full=report.full, probes=self._probes)
+        session.orders.keep(numbers, full=report.full, room=self._room)
         if any(named.order is None for named in numbers):
             session.complete, number = False, "gap"
         host = session.host

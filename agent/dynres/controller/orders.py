@@ -3,7 +3,7 @@
 Thousands of agents that run the same stream share one list.
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Iterable
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
@@ -63,10 +63,13 @@ class Orders:
             return order if number == given.order and not full else None
         return self._store.share(given.resources) if given.order else Order(given.resources)
 
-    def keep(self, named: Iterable[Named], *, full: bool, probes: Container[str]) -> None:
-        """A report was taken: remember what it has told of these probes."""
+    def keep(self, named: Iterable[Named], *, full: bool, room: int) -> None:
+        """A report was taken: remember what it has told, of at most `room` names in all."""
         if full:
             self._known.clear()
         for given, order in named:
-            if order is not None and given.order and given.probe in probes:
-                self._known[given.probe] = given.order, order
+            if order is not None and given.order:
+                self._known.pop(given.probe, None)
+                kept = sum(len(known.names) + 1 for _, known in self._known.values())
+                if kept + len(order.names) + 1 <= room:
+                    self._known[given.probe] = given.order, order

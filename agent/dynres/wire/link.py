@@ -17,10 +17,8 @@ from typing import Final
 
 import zmq
 
-DEAD_AFTER: Final = 9
-"""Seconds without a sign of life of the other machine's kernel; then a connection is given up."""
-PROBE_EVERY: Final = 3
-"""Seconds between two questions to it on a connection that says nothing."""
+HEARTBEAT_MS: Final = 3000
+HEARTBEAT_TIMEOUT_MS: Final = 9000
 LARGEST_MESSAGE: Final = 16 * 2**20
 """Bytes; a full report of 10,000 resources has about 1 MB."""
 DRAIN: Final = 64
@@ -68,19 +66,12 @@ def beside(endpoint: str, other: str) -> str:
 
 
 def prepare_socket(socket: "zmq.Socket[bytes]") -> None:
-    """What all our sockets have in common: dead connections end, no lingering, a largest message.
-
-    The kernels see to it (tcp(7): TCP_KEEP*, TCP_USER_TIMEOUT); ZeroMQ's own heartbeats would wake
-    both processes for it. Whether the process on the other side is well, its messages tell.
-    """
+    """What all our sockets have in common: heartbeats, no lingering, a largest message."""
     socket.linger = 0
     socket.ipv6 = True
     socket.setsockopt(zmq.MAXMSGSIZE, LARGEST_MESSAGE)
-    socket.setsockopt(zmq.TCP_KEEPALIVE, 1)
-    socket.setsockopt(zmq.TCP_KEEPALIVE_IDLE, PROBE_EVERY)
-    socket.setsockopt(zmq.TCP_KEEPALIVE_INTVL, PROBE_EVERY)
-    socket.setsockopt(zmq.TCP_KEEPALIVE_CNT, DEAD_AFTER // PROBE_EVERY)
-    socket.setsockopt(zmq.TCP_MAXRT, 1000 * DEAD_AFTER)
+    socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
+    socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_TIMEOUT_MS)
 
 
 class _Pump:
@@ -102,11 +93,13 @@ class _Pump:
 
     def _turn(self) -> None:
         self._scheduled = False
-        for _ in range(DRAIN):
-            if not self._has_something():
-                return
-            self._take()
-        self.look()
+        try:
+            for _ in range(DRAIN):
+                if not self._has_something():
+                    return
+                self._take()
+        finally:  # also where taking one fails: there may be more, and nothing tells of it again
+            self.look()
 
     def _has_something(self) -> bool:
         closed = self._socket.closed

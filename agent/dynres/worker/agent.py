@@ -175,12 +175,14 @@ class Agent:
         if self._stopped:
             return
         now = clock()
-        for start in self.timetable.start_due(now):
-            self.metrics.late(start.lateness)
-            name = start.probe
-            meaning = self.plan.cadences[name].definition
-            self._spawn(self._run(name, self.plan.specs[name], meaning))
-        self._alarm.set(self.timetable.next_at())
+        try:
+            for start in self.timetable.start_due(now):
+                self.metrics.late(start.lateness)
+                name = start.probe
+                meaning = self.plan.cadences[name].definition
+                self._spawn(self._run(name, self.plan.specs[name], meaning))
+        finally:  # whatever it is, the others go on
+            self._alarm.set(self.timetable.next_at())
 
     async def _run(self, probe: str, spec: RunSpec, meaning: object) -> None:
         if not self._is_current(probe, meaning):

@@ -37,8 +37,8 @@ ANSWER_TIME: Final = 5.0
 AFTER_REFUSAL: Final = 30.0
 RETRY: Final = 0.5
 MISSED_STAMPS: Final = 3
-EARLY: Final = 1.0
-"""Seconds by which a heartbeat is sent ahead of its time when a report has just left."""
+EARLY: Final = 0.2
+"""Share of its interval by which a heartbeat is ahead of its time, when a report has just left."""
 LAST_WORD: Final = 0.5
 """Seconds that the last message gets to leave when the link is closed."""
 
@@ -91,6 +91,8 @@ class ControllerLink:
         self._loop = asyncio.get_running_loop()
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._heard = clock()
+        self._early = 0.0
+        """Seconds by which a heartbeat may be early."""
         self._flushed = float("-inf")
         """When a report left last, by the loop's clock."""
         self._dealer = Dealer(endpoint, self._on_message, self._on_connection)
@@ -123,9 +125,6 @@ class ControllerLink:
     def flush_soon(self, delay: float = COALESCE) -> None:
         """Report within `delay` seconds, if there is something to say."""
         if self.registered and "flush" not in self._timers:
-            if delay <= 0:
-                self._flush()
-                return
             self._later("flush", delay, self._flush)
 
     @property
@@ -198,6 +197,7 @@ class ControllerLink:
         self._become("registered")
         self._assigned(welcome.measure, welcome.differs)
         self._flush()
+        self._early = EARLY * welcome.heartbeat
         self._later("beat", welcome.heartbeat, self._heartbeat)
 
     def _assigned(self, measure: tuple[str, ...], differs: dict[str, str]) -> None:
@@ -247,7 +247,7 @@ class ControllerLink:
             self._reporter.taken()
             self._hub.reported(self)
             beat = self._timers.get("beat")
-            if beat is not None and beat.when() < self._flushed + EARLY:
+            if beat is not None and beat.when() < self._flushed + self._early:
                 self._heartbeat()  # the agent need not wake up for it
         else:
             self._later("flush", RETRY, self._flush)

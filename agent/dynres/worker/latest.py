@@ -112,6 +112,9 @@ class Latest:
             new = rules.get(name)
             if new is None or (new.type, new.unit) != (old.type, old.unit):
                 readings.pop(name, None)
+            elif new.probe != old.probe and name in readings:
+                # The runs of the probe that gave it do not renew it any more.
+                readings[name] = readings[name]._replace(probe=new.probe)
         self._rules = dict(rules)
         self._names, self._targets, self._whole = {}, {}, {}
         for name, rule in rules.items():

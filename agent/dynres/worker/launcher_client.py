@@ -224,7 +224,7 @@ class _Seat:
             reason = await process.watch(self._watch)
             replace = True
             self._settled.clear()
-        except LauncherFault as fault:
+        except (LauncherFault, OSError) as fault:  # OSError: no descriptor is left
             self.fault = reason = str(fault)
             self._settled.set()
         finally:

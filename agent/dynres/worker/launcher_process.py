@@ -144,6 +144,8 @@ class LauncherProcess(asyncio.Protocol):
 
     def send(self, message: Any) -> None:
         """Send one message, with those that follow at once; nothing happens when it is over."""
+        if self._pulse is not None:
+            self._pulse.unsure()
         if not self._unsent:
             asyncio.get_running_loop().call_soon(self._flush)
         self._unsent.append(encode(message))

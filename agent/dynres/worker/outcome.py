@@ -93,3 +93,22 @@ class RunResult(msgspec.Struct, frozen=True, kw_only=True):
     def failure(self) -> bool:
         """Whether `on_failure` applies to all of the probe's resources."""
         return self.outcome not in {"ok", "skipped", "cancelled"}
+
+
+def speakable(result: RunResult) -> RunResult:
+    """The result with reasons that any message can hold: what is not UTF-8 is written out.
+
+    A file name that is not UTF-8 is a text with lone surrogates in Python (PEP 383).
+    """
+    if result.reason is None and not result.missed and not result.why:
+        return result
+    return msgspec.structs.replace(
+        result,
+        reason=None if result.reason is None else _written_out(result.reason),
+        missed={name: _written_out(why) for name, why in result.missed.items()},
+        why={name: _written_out(why) for name, why in result.why.items()},
+    )
+
+
+def _written_out(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

@@ -85,6 +85,8 @@ class Host:
         self._loop = asyncio.get_running_loop()
         self._on_broken = on_broken
         self._jobs: dict[int, asyncio.Future[Answer]] = {}
+        self._probes: dict[int, str] = {}
+        """The probe of each job."""
         self._number = 0
         self._ready = asyncio.Event()
         self._pinged = False
@@ -128,10 +130,10 @@ class Host:
         number = self._number = self._number + 1
         future: asyncio.Future[Answer] = self._loop.create_future()
         try:
-            self.process.send(job.message(number))
+            self.send(job.message(number))
         except frames.FrameError as error:
             return Answer(status="start_error", reason=f"options: {error}")
-        self._jobs[number] = future
+        self._jobs[number], self._probes[number] = future, job.probe
         self._look_again()
         try:
             async with asyncio.timeout(job.timeout):
@@ -144,6 +146,7 @@ class Host:
             return Answer(status="timeout", reason=reason, said=said, blame="this")
         finally:
             self._jobs.pop(number, None)
+            self._probes.pop(number, None)
         if answer.threads:
             self.suspects[job.probe] = job
         else:
@@ -169,6 +172,11 @@ class Host:
             )
         return msgspec.structs.replace(answer, said=said, code=code)
 
+    def send(self, message: tuple[Any, ...]) -> None:
+        """Give it something to do. Raises frames.FrameError for other than built-in types."""
+        self._pulse.unsure()
+        self.process.send(message)
+
     def break_off(self, reason: str, blame: Blame) -> None:
         """Kill the host; each of its jobs ends as `killed`."""
         if self.broken:
@@ -189,8 +197,11 @@ class Host:
         self.break_off(why, "unknown" if len(self._jobs) > 1 else "this")
 
     def _take(self, message: tuple[Any, ...]) -> None:
-        self._pinged, self._silence = False, 0.0
-        self._pulse.heard()
+        if self.broken:
+            return
+        if message[0] in {"ready", "pong"}:  # of the main thread, which takes the requests
+            self._pinged, self._silence = False, 0.0
+            self._pulse.heard()
         if message[0] == "ready":
             self._ready.set()
             self._look_again()
@@ -215,6 +226,8 @@ class Host:
 
     def _look_again(self) -> None:
         """Look soon at a host with jobs, and with all that are idle at one without."""
+        if self.broken:
+            return
         if self._jobs:
             self._watch.remove(self._pulse)
             if self._timer is None:
@@ -236,8 +249,10 @@ class Host:
             self.silent = True
             if len(self._jobs) > 1 or self.process.stopped:
                 self.break_off("the plugin host does not answer", "unknown")
-        if not self.broken:
-            self._look_again()
+            elif self.suspects.keys() - self._probes.values():
+                self.hung_idle = True  # a thread that another probe has left in it
+                self.break_off("the plugin host does not answer", "another")
+        self._look_again()
 
     def _ping(self) -> None:
         self._pinged = True

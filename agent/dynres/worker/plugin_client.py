@@ -105,7 +105,7 @@ class PluginHosts:
             own.break_off("its probe is gone", "another")
         for shared in self._shared.values():
             if not shared.broken:
-                shared.process.send(("forget", probe))
+                shared.send(("forget", probe))
 
     async def close(self) -> None:
         """Kill every host, and wait a moment until they are gone; jobs end as cancelled."""

@@ -74,7 +74,8 @@ class Host:
                 self._start(number, probe, lambda: read_file(path, limit))
             case ("forget", probe):
                 self._instances.pop(probe, None)
-                self._grown.pop(probe, None)
+                if not self._grown.get(probe):  # else it has threads here, as before
+                    self._grown.pop(probe, None)
 
     def _start(self, number: int, probe: str, work: Callable[[], Any]) -> None:
         def known_work() -> Any:

@@ -6,6 +6,7 @@ a process that then does nothing costs more than all else about it. One that has
 """
 
 import asyncio
+import math
 import os
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -32,39 +33,54 @@ class _Ran(NamedTuple):
 class Pulse:
     """The signs of life of the helper `pid`.
 
-    `ask` asks for one; `silent` is called when that is not answered in time.
+    `ask` asks for one; `silent` is called, once, when that is not answered in time.
     """
 
     def __init__(self, pid: int, ask: Callable[[], None], silent: Callable[[], None]) -> None:
         self.trusted = True
         """Whether it can answer when its main thread waits: no other may hold a lock for ever."""
+        self._pid = pid
         self._ask = ask
         self._silent = silent
         self._asked_at: float | None = None
+        self._halves = 0
+        """Halves of PATIENCE that have passed since."""
         self._ran: _Ran | None = None
-        """As it was when it answered."""
+        """As it was when it answered; None: it has been given something to do since."""
+        self._seen_waiting = False
+        """Whether it was seen to wait after its answer, and not stopped on its way there."""
         try:
             self._stat = os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:  # a kernel without it: then each look asks
             self._stat = -1
 
     def heard(self) -> None:
-        """It has given a sign of life, and waits now."""
+        """Its main thread has answered, and waits now."""
         self._asked_at = None
         self._ran = self._read()
+        self._seen_waiting = False
+
+    def unsure(self) -> None:
+        """It was given something to do: what it answered before says nothing any more."""
+        self._ran = None
 
     def look(self, now: float, *, late: bool) -> float:
         """See whether it is alive, and when to look again; `late`: we were held up ourselves."""
         if self._asked_at is None:
             if self.trusted and self._waits():
                 return now + LOOK
-            self._asked_at = now
             self._ask()
-        elif late:
-            self._asked_at = now  # its answer may lie there, unread
-        elif now >= self._asked_at + PATIENCE:
+        elif not late and now < self._next():
+            return self._next()
+        elif not late and self._halves:
             self._silent()
-        return self._asked_at + PATIENCE
+            return math.inf
+        elif not late:
+            self._halves = 1
+            return self._next()
+        # Where we were held up, even while asking, the answer may lie there unread.
+        self._asked_at, self._halves = now, 0
+        return self._next()
 
     def close(self) -> None:
         """Let go of it."""
@@ -72,20 +88,34 @@ class Pulse:
             os.close(self._stat)
             self._stat = -1
 
+    def _next(self) -> float:
+        return (self._asked_at or 0.0) + (self._halves + 1) * PATIENCE / 2
+
     def _waits(self) -> bool:
         """Whether its main thread has done nothing since it answered."""
         before, now = self._ran, self._read()
         if before is None or now is None:
             return False
-        return now.times == before.times and now.ns - before.ns < _SETTLE
+        if now.times != before.times or now.ns - before.ns >= _SETTLE:
+            return False
+        self._seen_waiting = self._seen_waiting or self._sleeps()
+        return self._seen_waiting
+
+    def _sleeps(self) -> bool:
+        """Whether its main thread sleeps: /proc/PID/stat (proc(5))."""
+        try:
+            with open(f"/proc/{self._pid}/stat", "rb", buffering=0) as file:
+                return file.read(512).rpartition(b") ")[2][:1] == b"S"
+        except OSError:
+            return False
 
     def _read(self) -> _Ran | None:
-        """/proc/PID/schedstat (Documentation/scheduler/sched-stats.rst)."""
+        """/proc/PID/schedstat (sched-stats.rst of the kernel); None: it does not count."""
         try:
             ns, _, times = os.pread(self._stat, 128, 0).split()
         except (OSError, ValueError):
             return None
-        return _Ran(int(times), int(ns))
+        return _Ran(int(times), int(ns)) if int(times) else None
 
 
 class Watch:
@@ -122,7 +152,11 @@ class Watch:
         late = now >= self._due + HELD_UP
         for pulse in list(self._pulses):
             if pulse in self._pulses:
-                self._plan(pulse.look(now, late=late))
+                when = pulse.look(now, late=late)
+                if when == math.inf:
+                    self.remove(pulse)
+                else:
+                    self._plan(when)
 
     def _plan(self, when: float) -> None:
         """Look at `when`, or earlier."""

@@ -17,7 +17,7 @@ from dynres.worker.command import ended, judged, parsed_output, request, verdict
 from dynres.worker.holdable import held_to_amounts
 from dynres.worker.launch import LaunchRequest
 from dynres.worker.launcher_client import Hear, LauncherClient
-from dynres.worker.outcome import STDERR_TAIL, Outcome, RunResult, RunSpec
+from dynres.worker.outcome import STDERR_TAIL, Outcome, RunResult, RunSpec, speakable
 from dynres.worker.plugin_client import Answer, Job, PluginHosts
 from dynres.worker.plugin_values import take_reading
 from dynres.worker.pulse import Watch
@@ -118,7 +118,7 @@ class Runner:
         if flight.cancelled and result.outcome != "ok":
             cut = _ended(spec, "cancelled", _CUT, started)
             return msgspec.structs.replace(cut, stderr=result.stderr, exit=result.exit)
-        return result
+        return speakable(result)
 
     async def account(self, spec: RunSpec) -> Account:
         """The user that a run is made as. Raises AccountError; waits as long as the system does."""

@@ -37,6 +37,8 @@ BATCH = 8
 PACE = 0.0015
 """Seconds between two starts of a small group: most processes are through by then, and those that
 start together are late by what the others take, each time another time."""
+UNHURRIED = 0.1
+"""Seconds of timeout from which on a run is started apart from others."""
 HELPERS = 3
 """Threads awake at once, beside those whose start hangs."""
 MOST_STARTERS = 16
@@ -157,10 +159,15 @@ class Starts:
         while True:
             began = time.monotonic()
             while (run := self._next()) is not None and self._served(run):
-                if 0 < len(self._queue) <= BATCH:
+                if self._is_small_group():
                     time.sleep(max(0.0, began + PACE - time.monotonic()))
                 began = time.monotonic()
             self._calls.get()
+
+    def _is_small_group(self) -> bool:
+        """Whether only a few wait, which have the time for it."""
+        with self._lock:
+            return 0 < len(self._queue) <= BATCH and self._queue[0].timeout >= UNHURRIED
 
     def _next(self) -> Run | None:
         """The next one to start; None: nothing waits, and this thread counts as idle."""
