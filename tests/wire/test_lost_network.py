@@ -12,7 +12,7 @@ SOURCE = """
 import asyncio, subprocess, time
 from dynres.wire import link
 
-link.HEARTBEAT_MS, link.HEARTBEAT_TIMEOUT_MS = 500, 1500
+link.HEARTBEAT_MS, link.HEARTBEAT_TIMEOUT_MS = 200, 600
 
 def loopback(state):
     subprocess.run(["ip", "link", "set", "lo", state], check=True)
@@ -26,8 +26,6 @@ async def main():
     peer, *_ = await asyncio.wait_for(got.get(), 5)
     assert listener.send(peer, b"y")
     loopback("down")
-    if {talks}:
-        dealer.send(b"z")
     assert not await asyncio.wait_for(states.get(), 15)
     deadline = time.monotonic() + 15
     while listener.send(peer, b"y"):
@@ -45,8 +43,7 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("talks", [False, True], ids=["idle", "talking"])
-def test_a_connection_ends_with_its_network_and_comes_back_with_it(talks):
-    command = ["unshare", "-n", sys.executable, "-c", SOURCE.replace("{talks}", str(talks))]
+def test_a_connection_ends_with_its_network_and_comes_back_with_it():
+    command = ["unshare", "-n", sys.executable, "-c", SOURCE]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
