@@ -6,8 +6,6 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip -qq --disable-pip-version-check install
 TESTS  ?= tests
-# One more than there are CPUs: half of a test is waiting.
-WORKERS ?= $(shell expr $$(nproc) + 1)
 
 .DELETE_ON_ERROR:
 .PHONY: help run test heavy lint check bench schema clean
@@ -26,7 +24,7 @@ run: $(VENV)/installed
 	@$(BIN)/dynres up --config examples/quickstart
 
 test: $(VENV)/installed-test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q $(TESTS)
+	$(BIN)/python -m pytest -n logical --dist loadgroup -q $(TESTS)
 
 lint: $(VENV)/installed-check
 	$(BIN)/ruff format --check .

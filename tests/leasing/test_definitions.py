@@ -1,6 +1,7 @@
 """Leases where a host's files say something else than the controller's, and where a reload does."""
 
 import asyncio
+import time
 from decimal import Decimal
 
 import pytest
@@ -108,7 +109,11 @@ async def test_another_unit_after_a_reload_reinterprets_nothing_that_is_held(tmp
             ("b", "iris"): (Decimal("102.4"), "MB"),
         }
         assert (await pools())["iris"] == (10240, Decimal("4198.4"), Decimal("6041.6"), "MB")
-        history = [(e.what, e.detail) for e in (await client.history(job="b")).entries]
+        # The reload is answered when it is in force; that it is written down comes a moment later.
+        deadline = time.monotonic() + 10
+        while len(entries := (await client.history(job="b")).entries) < 2:
+            assert time.monotonic() < deadline
+        history = [(e.what, e.detail) for e in entries]
         assert history == [("granted", None), ("restated", "102.4 MB now")]
         # Something else by the same name: nobody knows what is held of it, so it stands apart.
         told = await reload("unit: seats", 10)
