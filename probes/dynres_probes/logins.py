@@ -44,7 +44,10 @@ class Logins:
 
     def _from_logind(self) -> list[Login]:
         # The library lists this very folder. It costs 1.2 MB, and mostly nobody is logged in.
-        if not os.path.isdir(LOGIND) or not os.listdir(LOGIND):
+        try:
+            if not os.listdir(LOGIND):
+                return []
+        except (FileNotFoundError, NotADirectoryError):
             return []
         from dynres_probes.logind import Logind
 

@@ -41,25 +41,22 @@ def cpu_times(stat: str) -> tuple[int, ...]:
     Guest time stands in two further fields *and* in user and nice; it is left to the latter so
     that it counts once. Kernels older than 2.6.11 have no steal field: 0.
     """
-    for line in stat.splitlines():
-        name, *fields = line.split()
-        if name == "cpu" and len(fields) >= 7:
-            return tuple(map(int, [*fields[:8], "0"][:8]))
-    raise ValueError("/proc/stat: no line 'cpu' with 7 fields or more")
+    name, *fields = stat.partition("\n")[0].split()
+    if name == "cpu" and len(fields) >= 7:
+        return tuple(map(int, [*fields[:8], "0"][:8]))
+    raise ValueError("/proc/stat: it does not begin with 'cpu' and 7 fields or more")
 
 
 def memory(meminfo: str) -> tuple[int, int, int]:
     """Bytes available, of free swap, and of swap (0 without), from /proc/meminfo."""
-    sizes = {}
-    for line in meminfo.splitlines():
-        name, _, size = line.partition(":")
-        sizes[name] = size
-    try:
-        wanted = [sizes[name] for name in ("MemAvailable", "SwapFree", "SwapTotal")]
-    except KeyError:
-        raise ValueError("/proc/meminfo: no MemAvailable, SwapFree or SwapTotal") from None
-    available, swap_free, swap = (int(size.split()[0]) * 1024 for size in wanted)
-    return available, swap_free, swap
+    lines = "\n" + meminfo
+    sizes = []
+    for name in ("MemAvailable", "SwapFree", "SwapTotal"):
+        _, found, rest = lines.partition(f"\n{name}:")
+        if not found:
+            raise ValueError(f"/proc/meminfo: no {name}")
+        sizes.append(int(rest.split(None, 1)[0]) * 1024)
+    return sizes[0], sizes[1], sizes[2]
 
 
 def swapped_pages(vmstat: str) -> int:
@@ -68,6 +65,11 @@ def swapped_pages(vmstat: str) -> int:
     if "pswpin" not in counts or "pswpout" not in counts:
         raise ValueError("/proc/vmstat: no pswpin or pswpout")
     return int(counts["pswpin"]) + int(counts["pswpout"])
+
+
+def block_devices(diskstats: str) -> set[str]:
+    """The names of all disks and partitions in /proc/diskstats."""
+    return {fields[2] for line in diskstats.splitlines() if len(fields := line.split(None, 3)) > 3}
 
 
 def disk_bytes(diskstats: str, disks: Collection[str]) -> int:

@@ -179,20 +179,30 @@ def test_one_that_was_found_silent_is_looked_at_no_more(monkeypatch):
     assert silent == [1]
 
 
+class Counted(Pulse):
+    """One whose looks are counted; it is this process, and runs all the time."""
+
+    def __init__(self):
+        super().__init__(os.getpid(), lambda: None, pytest.fail)
+        self.looks = 0
+        self.heard()
+
+    def look(self, now, *, late):
+        self.looks += 1
+        return super().look(now, late=late)
+
+
+def planned(watch):
+    """In how many seconds it looks again."""
+    return watch._timer.when() - asyncio.get_running_loop().time()
+
+
 def test_a_glance_while_awake_saves_the_look_for_which_to_wake_up():
-    class Counted(Pulse):
-        looks = 0
-
-        def look(self, now, *, late):
-            self.looks += 1
-            return super().look(now, late=late)
-
     async def body():
-        watch, counted = Watch(), Counted(os.getpid(), lambda: None, pytest.fail)
-        counted.heard()
+        watch, counted = Watch(), Counted()
         watch.add(counted)
-        watch.glance()  # the first look is due later, so this is it
-        watch.glance()  # too soon after that
+        watch.glance()  # the first look is due later, and nothing says that it is awake before
+        watch.glance()  # awake again at once: that will be early enough
         looks = counted.looks
         watch.remove(counted)
         watch.glance()
@@ -200,3 +210,26 @@ def test_a_glance_while_awake_saves_the_look_for_which_to_wake_up():
         return looks, counted.looks
 
     assert asyncio.run(body()) == (1, 1)
+
+
+def test_an_answer_saves_the_look_for_its_absence():
+    async def body():
+        watch, counted, other = Watch(), Counted(), Counted()
+        watch.add(counted)
+        watch.add(other)
+        watch.glance()
+        asked = planned(watch)
+        counted.heard()
+        half = planned(watch)
+        other.heard()
+        other.heard()
+        after = planned(watch)
+        for one in (counted, other):
+            watch.remove(one)
+            one.heard()
+            one.close()
+        return asked, half, after, watch._timer
+
+    asked, half, after, timer = asyncio.run(body())
+    assert max(asked, half) <= PATIENCE / 2 < after <= LOOK
+    assert timer is None

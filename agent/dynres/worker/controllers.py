@@ -119,8 +119,11 @@ class ControllerLink:
         just before.
         """
         self._reporter.ended(ended)
-        since = self._loop.time() - self._flushed
-        self.flush_soon(max(0.0, COALESCE - since) if settled else COALESCE)
+        wait = COALESCE - (self._loop.time() - self._flushed) if settled else COALESCE
+        if wait > 0.0:
+            self.flush_soon(wait)
+        elif "flush" not in self._timers:
+            self._flush()
 
     def flush_soon(self, delay: float = COALESCE) -> None:
         """Report within `delay` seconds, if there is something to say."""
@@ -239,6 +242,12 @@ class ControllerLink:
         self._cancel("flush")
         if not self.registered:
             return
+        try:
+            self._report()
+        except Exception:  # whoever's run has ended is not to blame, and goes on
+            log.exception("%s: internal error: no report", self.endpoint)
+
+    def _report(self) -> None:
         report = self._reporter.report(self._clock())
         if report is None:
             return

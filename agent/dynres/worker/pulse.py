@@ -17,8 +17,6 @@ PATIENCE: Final = 0.8
 """Seconds that a helper has to answer; so one that hangs is noticed within 2 s."""
 HELD_UP: Final = 0.25
 """Seconds by which we look later than planned when we were held up ourselves."""
-_GLANCE: Final = 0.7
-"""Seconds after a look in which the next is not worth having, however cheap."""
 _SETTLE: Final = 10_000_000
 """Nanoseconds of CPU that a thread may need from its answer until it waits."""
 
@@ -39,6 +37,8 @@ class Pulse:
     def __init__(self, pid: int, ask: Callable[[], None], silent: Callable[[], None]) -> None:
         self.trusted = True
         """Whether it can answer when its main thread waits: no other may hold a lock for ever."""
+        self.on_answer: Callable[[], None] | None = None
+        """Called when it has answered what it was asked."""
         self._pid = pid
         self._ask = ask
         self._silent = silent
@@ -56,9 +56,16 @@ class Pulse:
 
     def heard(self) -> None:
         """Its main thread has answered, and waits now."""
-        self._asked_at = None
+        asked, self._asked_at = self.asked, None
         self._ran = self._read()
         self._seen_waiting = False
+        if asked and self.on_answer is not None:
+            self.on_answer()
+
+    @property
+    def asked(self) -> bool:
+        """Whether an answer is awaited."""
+        return self._asked_at is not None
 
     def unsure(self) -> None:
         """It was given something to do: what it answered before says nothing any more."""
@@ -125,26 +132,42 @@ class Watch:
         self._pulses: set[Pulse] = set()
         self._looked_at = 0.0
         self._due = 0.0
+        self._awake_at = 0.0
+        """When the agent was awake for something else last."""
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, pulse: Pulse) -> None:
         """Look at this one as well; nothing happens where it is looked at."""
         if pulse not in self._pulses:
             self._pulses.add(pulse)
+            pulse.on_answer = self._answered
             self._plan(asyncio.get_running_loop().time() + LOOK)
 
     def remove(self, pulse: Pulse) -> None:
         """Look at this one no more."""
         self._pulses.discard(pulse)
+        pulse.on_answer = None
         if not self._pulses and self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
     def glance(self) -> None:
-        """The agent is awake anyway: look now, and it need not wake up for it."""
-        if asyncio.get_running_loop().time() >= self._looked_at + _GLANCE and self._timer:
+        """The agent is awake for something that repeats itself.
+
+        It looks now, if it would have to wake up for that before it is awake again.
+        """
+        now = asyncio.get_running_loop().time()
+        apart, self._awake_at = now - self._awake_at, now
+        if self._timer is not None and self._due <= now + min(apart, LOOK):
             self._timer.cancel()
             self._look()
+
+    def _answered(self) -> None:
+        """Of the looks that are planned, one was for an answer that is here."""
+        if self._timer is not None and not any(pulse.asked for pulse in self._pulses):
+            self._timer.cancel()
+            self._timer = None
+            self._plan(self._looked_at + LOOK)
 
     def _look(self) -> None:
         self._timer = None
