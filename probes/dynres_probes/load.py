@@ -9,6 +9,7 @@ import time
 from dynres_probes import procfs
 from dynres_probes.aside import Aside
 from dynres_probes.averages import Average, Growth
+from dynres_probes.local_fs import LocalFs
 from dynres_probes.logins import Activity, Logins, last_uses
 
 TYPE_CHECKING = False
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 PROC: str | os.PathLike[str] = "/proc"
 SYS_BLOCK: str | os.PathLike[str] = "/sys/block"
+TMP: Final = "/tmp"
 MB: Final = 2**20
 _CHUNK: Final = 65536
 PATIENCE: Final = 1.0
@@ -51,7 +53,8 @@ class Load:
         self._growths = {name: Growth() for name in ("ut", "pg", "io")}
         self._logins, self._activity = Logins(), Activity()
         self._since = _agent_start()
-        self._room = Aside(lambda: os.statvfs("/tmp"), "/tmp", PATIENCE)
+        self._tmp_fs = LocalFs(TMP)
+        self._room = Aside(lambda: os.statvfs(TMP), TMP, PATIENCE)
         self._failing: dict[str, str] = {}
         self._swap: int | None = None
         """Bytes of swap space, as of this read."""
@@ -148,13 +151,13 @@ class Load:
         return {"ls": float(len({login.user for login in logins})), "it": max(0.0, idle) / 60}
 
     def _tmp(self) -> dict[str, float | None]:
-        room = self._room.answer()
+        room = os.statvfs(TMP) if self._tmp_fs.sure() else self._room.answer()
         return {"tmp": room.f_bavail * room.f_frsize / MB}
 
 
 def _text(path: str) -> str:
     """A file below /proc as text. Raises OSError."""
-    # Not by `open`: with cold caches, as here, each system call counts, and that makes twice as many.
+    # Not by `open`, which makes twice as many system calls: with cold caches each one counts.
     file = os.open(f"{PROC}/{path}", os.O_RDONLY | os.O_CLOEXEC)
     try:
         parts = []

@@ -22,7 +22,7 @@ STEP = 0.01
 class Helper:
     """A process that echoes each byte, and its pulse; `asked` and `silent` count the calls."""
 
-    def __init__(self, source=WAITS):
+    def __init__(self, source=WAITS, **options):
         self.process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-c", source],
             stdin=subprocess.PIPE,
@@ -32,7 +32,7 @@ class Helper:
         self.rests = "R" if source is SPINS else "S"
         self.asked = self.silent = 0
         self.now = 0.0
-        self.pulse = Pulse(self.process.pid, self._ask, self._is_silent)
+        self.pulse = Pulse(self.process.pid, self._ask, self._is_silent, **options)
 
     def __enter__(self):
         self.say()
@@ -108,6 +108,22 @@ def test_one_that_was_given_something_to_do_is_asked_whether_it_has_run_or_not()
     with Helper() as helper:
         helper.pulse.unsure()
         helper.look(1.0)
+        assert helper.asked == 1
+
+
+def test_one_that_only_does_what_it_is_told_may_be_held_up_on_its_way_back_to_where_it_waits():
+    with Helper(only_told=True) as helper:
+        helper.say()
+        helper.until_in_state("S")
+        assert [helper.look(1.0) for _ in range(3)] == [LOOK] * 3
+        helper.stop()
+        helper.look(1.0)
+        assert helper.asked == 1
+
+
+def test_one_that_only_does_what_it_is_told_and_runs_on_and_on_is_asked():
+    with Helper(SPINS, only_told=True) as helper:
+        until(lambda: helper.look(1.0) != LOOK)
         assert helper.asked == 1
 
 

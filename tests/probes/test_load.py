@@ -13,6 +13,7 @@ import pytest
 from dynres.probe import ProbeError
 from dynres_probes import load, logins
 from dynres_probes.load import Load
+from dynres_probes.local_fs import LocalFs
 
 INDICES = {"r15s", "r1m", "r15m", "ut", "pg", "io", "ls", "it", "tmp", "swp", "mem"}
 
@@ -218,6 +219,7 @@ def test_a_tmp_that_does_not_answer_costs_only_that_index_and_only_one_thread(
 
     monkeypatch.setattr(load, "PATIENCE", 0.05)
     monkeypatch.setattr(load.os, "statvfs", hang)
+    monkeypatch.setattr(LocalFs, "sure", lambda _: False)
     probe = Load()
     for _ in range(3):
         values = plain(probe.read())

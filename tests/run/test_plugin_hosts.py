@@ -366,7 +366,7 @@ def test_what_a_host_says_after_it_was_given_up_changes_nothing() -> None:
         await hosts.run(job("counter"))
         (host,) = hosts._hosts
         host.break_off("not needed", "another")
-        host._take(("done", 1, "ok", None, b"", [], False))
+        host._take(("done", 1, "ok", None, b"", [], False, False))
         host._take(("ready",))
         assert watch._pulses == set()
         await hosts.close()

@@ -205,22 +205,32 @@ class Agent:
     def _take_of_stream(self, result: RunResult, spec: RunSpec, about: Collection[str]) -> None:
         """A batch of records, or the end of a stream; `about`: which resources it tells of."""
         if self.plan.specs.get(result.probe) is not None:
-            self._take(result, about, clock(), settled=True)
+            # Batches are read by the event loop itself; the end of a stream is never `ok`.
+            by_loop = result.outcome == "ok"
+            self._take(result, about, clock(), settled=True, by_loop=by_loop)
             self.changed.set()
 
     def _take(
-        self, result: RunResult, asked: Collection[str], now: float, *, settled: bool = False
+        self,
+        result: RunResult,
+        asked: Collection[str],
+        now: float,
+        *,
+        settled: bool = False,
+        by_loop: bool = False,
     ) -> None:
         self.metrics.ran(result.probe, result.outcome, result.duration)
         line = self._failures.line(result, now)
         if line is not None:
             log.log(logging.WARNING if result.failure else logging.INFO, "%s", line)
-        self._pass_on(self.latest.apply(result, asked), settled=settled)
+        self._pass_on(self.latest.apply(result, asked), settled=settled, by_loop=by_loop)
 
-    def _pass_on(self, ended: Ended | None, *, settled: bool = False) -> None:
+    def _pass_on(
+        self, ended: Ended | None, *, settled: bool = False, by_loop: bool = False
+    ) -> None:
         if ended is not None:
             for link in self.links.values():
-                link.ended(ended, settled=settled)
+                link.ended(ended, settled=settled, by_loop=by_loop)
 
     def all_have_run(self, without: Collection[str]) -> bool:
         """Whether every probe, `without` these, has run at least once."""

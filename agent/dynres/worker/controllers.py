@@ -112,16 +112,16 @@ class ControllerLink:
         sent = self._dealer.send(encode(self._hub.hello()))
         self._later("greet", ANSWER_TIME if sent else RETRY, self.greet)
 
-    def ended(self, ended: Ended, *, settled: bool = False) -> None:
+    def ended(self, ended: Ended, *, settled: bool = False, by_loop: bool = False) -> None:
         """A run ended: it is reported with those that end right after it.
 
         `settled`: what belongs together is together, so it is reported now, unless that was done
-        just before.
+        just before. `by_loop`: the event loop called, and that can be done right here.
         """
         self._reporter.ended(ended)
         wait = COALESCE - (self._loop.time() - self._flushed) if settled else COALESCE
-        if wait > 0.0:
-            self.flush_soon(wait)
+        if wait > 0.0 or not by_loop:
+            self.flush_soon(max(0.0, wait))
         elif "flush" not in self._timers:
             self._flush()
 
@@ -242,12 +242,6 @@ class ControllerLink:
         self._cancel("flush")
         if not self.registered:
             return
-        try:
-            self._report()
-        except Exception:  # whoever's run has ended is not to blame, and goes on
-            log.exception("%s: internal error: no report", self.endpoint)
-
-    def _report(self) -> None:
         report = self._reporter.report(self._clock())
         if report is None:
             return

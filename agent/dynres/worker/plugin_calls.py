@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
@@ -64,6 +64,18 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """Whether threads of its probe are left in the host."""
 
 
+OnAnswer = Callable[[Answer], None]
+
+
+class _Call(NamedTuple):
+    """A job that has no answer yet."""
+
+    job: Job
+    on_answer: OnAnswer
+    started: float
+    timer: asyncio.TimerHandle
+
+
 class Host:
     """One plugin host and the jobs that it has now. Raises OSError where it cannot be started.
 
@@ -84,9 +96,7 @@ class Host:
         self.mark = mark
         self._loop = asyncio.get_running_loop()
         self._on_broken = on_broken
-        self._jobs: dict[int, asyncio.Future[Answer]] = {}
-        self._probes: dict[int, str] = {}
-        """The probe of each job."""
+        self._calls: dict[int, _Call] = {}
         self._number = 0
         self._ready = asyncio.Event()
         self._pinged = False
@@ -105,7 +115,12 @@ class Host:
         """Probes that have left threads in it, and their jobs."""
         self.process = HostProcess(path, extra_path, self._take, self._ended, user=user, mark=mark)
         self._watch = watch
-        self._pulse = Pulse(self.process.pid, self._ping, self._hangs_idle)
+        self._pulse = Pulse(self.process.pid, self._ping, self._hangs_idle, only_told=True)
+
+    @property
+    def ready(self) -> bool:
+        """Whether a job can be given to it now."""
+        return self._ready.is_set() and not self.broken
 
     async def run(self, job: Job) -> Answer:
         """One job to its end; breaks the host when it does not end in time."""
@@ -114,44 +129,59 @@ class Host:
                 await self._ready.wait()
         except TimeoutError:
             self.break_off("the plugin host did not start", "another")
-        started = time.clock_gettime(time.CLOCK_BOOTTIME)
         if self.broken:
-            reason = "the plugin host did not start"
-            said = self.process.log.tail
-            if self._fault is not None:
-                reason = self._fault
+            reason = self._fault or "the plugin host did not start"
+            said, started = self.process.log.tail, time.clock_gettime(time.CLOCK_BOOTTIME)
             return Answer(status="start_error", reason=reason, said=said, started=started)
-        answer = await self._call(job)
-        if answer.blame == "this" and answer.status == "killed":
-            answer = await self._explain(answer)
-        return msgspec.structs.replace(answer, started=started)
-
-    async def _call(self, job: Job) -> Answer:
-        number = self._number = self._number + 1
         future: asyncio.Future[Answer] = self._loop.create_future()
+
+        def on_answer(answer: Answer) -> None:
+            if not future.done():
+                future.set_result(answer)
+
+        number = self.submit(job, on_answer)
+        try:
+            return await self.explained(await future)
+        finally:
+            self._forget(number)
+
+    def submit(self, job: Job, on_answer: OnAnswer) -> int:
+        """Give it a job while it is ready; breaks the host when that does not end in time.
+
+        `on_answer` is called once, at once where the job cannot be sent. Returns its number.
+        """
+        number = self._number = self._number + 1
+        started = time.clock_gettime(time.CLOCK_BOOTTIME)
         try:
             self.send(job.message(number))
         except frames.FrameError as error:
-            return Answer(status="start_error", reason=f"options: {error}")
-        self._jobs[number], self._probes[number] = future, job.probe
+            on_answer(Answer(status="start_error", reason=f"options: {error}", started=started))
+            return number
+        timer = self._loop.call_later(job.timeout, self._late, number)
+        self._calls[number] = _Call(job, on_answer, started, timer)
         self._look_again()
-        try:
-            async with asyncio.timeout(job.timeout):
-                answer = await future
-        except TimeoutError:
-            self._jobs.pop(number, None)
-            self.break_off("another probe did not end in time", "another")
-            reason = f"no answer within {job.timeout:g} s"
-            said = self.process.log.tail
-            return Answer(status="timeout", reason=reason, said=said, blame="this")
-        finally:
-            self._jobs.pop(number, None)
-            self._probes.pop(number, None)
-        if answer.threads:
-            self.suspects[job.probe] = job
-        else:
-            self.suspects.pop(job.probe, None)
-        self._pulse.trusted = not self.suspects
+        return number
+
+    def _late(self, number: int) -> None:
+        """That job has not ended in time."""
+        call = self._forget(number)
+        if call is None:
+            return
+        self.break_off("another probe did not end in time", "another")
+        reason, said = f"no answer within {call.job.timeout:g} s", self.process.log.tail
+        answer = Answer(status="timeout", reason=reason, said=said, blame="this")
+        call.on_answer(msgspec.structs.replace(answer, started=call.started))
+
+    def _forget(self, number: int) -> _Call | None:
+        call = self._calls.pop(number, None)
+        if call is not None:
+            call.timer.cancel()
+        return call
+
+    async def explained(self, answer: Answer) -> Answer:
+        """The answer, with how the host ended where it is to blame for that."""
+        if answer.blame == "this" and answer.status == "killed":
+            return await self._explain(answer)
         return answer
 
     async def _explain(self, answer: Answer) -> Answer:
@@ -188,18 +218,21 @@ class Host:
             self._timer.cancel()
         self.process.kill()
         self._ready.set()
-        for future in self._jobs.values():
-            if not future.done():
-                future.set_result(Answer(status="killed", reason=reason, blame=blame))
+        calls, self._calls = self._calls, {}
+        for call in calls.values():
+            call.timer.cancel()
+            started = call.started
+            call.on_answer(Answer(status="killed", reason=reason, blame=blame, started=started))
         self._on_broken(self)
 
     def _ended(self, why: str) -> None:
-        self.break_off(why, "unknown" if len(self._jobs) > 1 else "this")
+        self.break_off(why, "unknown" if len(self._calls) > 1 else "this")
 
     def _take(self, message: tuple[Any, ...]) -> None:
         if self.broken:
             return
-        if message[0] in {"ready", "pong"}:  # of the main thread, which takes the requests
+        # Of the main thread, which takes the requests.
+        if message[0] in {"ready", "pong"} or (message[0] == "done" and message[-1]):
             self._pinged, self._silence = False, 0.0
             self._pulse.heard()
         if message[0] == "ready":
@@ -210,25 +243,46 @@ class Host:
             self.break_off(self._fault, "another")
         if message[0] != "done":
             return
-        _, number, status, reason, said, payload, threads = message
-        future = self._jobs.pop(number, None)
+        call = self._forget(message[1])
         self._look_again()
-        if future is None or future.done():
-            return
+        if call is not None:
+            self._done(call, *message[2:-1])
+
+    def _done(
+        self,
+        call: _Call,
+        status: Literal["ok", "failed", "start_error", "leaking"],
+        reason: str | None,
+        *rest: Any,
+    ) -> None:
+        """`rest`: what it said, payload, whether threads are left."""
+        said, payload, threads = rest
         if status == "leaking":
             self.break_off("another probe left too many threads running", "another")
-            future.set_result(Answer(status="failed", reason=reason, said=said, blame="this"))
+            answer = Answer(status="failed", reason=reason, said=said, blame="this")
+            call.on_answer(msgspec.structs.replace(answer, started=call.started))
+            return
+        if threads:
+            self.suspects[call.job.probe] = call.job
         else:
-            answer = Answer(
-                status=status, reason=reason, said=said, payload=payload, threads=bool(threads)
+            self.suspects.pop(call.job.probe, None)
+        self._pulse.trusted = not self.suspects
+        call.on_answer(
+            Answer(
+                status=status,
+                reason=reason,
+                said=said,
+                payload=payload,
+                threads=bool(threads),
+                started=call.started,
             )
-            future.set_result(answer)
+        )
 
     def _look_again(self) -> None:
         """Look soon at a host with jobs, and with all that are idle at one without."""
         if self.broken:
             return
-        if self._jobs:
+        if self._calls:
             self._watch.remove(self._pulse)
             if self._timer is None:
                 self._timer = self._loop.call_later(_TICK, self._look)
@@ -241,15 +295,15 @@ class Host:
     def _look(self) -> None:
         """See whether a host with jobs answers."""
         self._timer = None
-        if self._jobs and not self._pinged:
+        if self._calls and not self._pinged:
             self._ping()
-        elif self._jobs:
+        elif self._calls:
             self._silence += _TICK
-        if self._jobs and self._silence >= SILENCE:
+        if self._calls and self._silence >= SILENCE:
             self.silent = True
-            if len(self._jobs) > 1 or self.process.stopped:
+            if len(self._calls) > 1 or self.process.stopped:
                 self.break_off("the plugin host does not answer", "unknown")
-            elif self.suspects.keys() - self._probes.values():
+            elif self.suspects.keys() - {call.job.probe for call in self._calls.values()}:
                 self.hung_idle = True  # a thread that another probe has left in it
                 self.break_off("the plugin host does not answer", "another")
         self._look_again()

@@ -10,7 +10,7 @@ which one it was, each is tried in a host of its own, and those that break that 
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -22,6 +22,7 @@ __all__ = ["Answer", "Job", "PluginHosts"]
 
 _REAP: Final = 1.0
 """Seconds that a killed host has to be gone; then its probe is stuck until it is."""
+_CUT: Final = Answer(status="cancelled", reason="cut short")
 
 
 class PluginHosts:
@@ -54,8 +55,10 @@ class PluginHosts:
         self._own: dict[str, Host] = {}
         self._apart: dict[str, Job] = {}
         """Probes that broke a host, as they were then."""
-        self._last: dict[str, asyncio.Task[Answer]] = {}
-        self._waiting: dict[str, asyncio.Future[None]] = {}
+        self._last: dict[str, asyncio.Future[Any]] = {}
+        """Probe -> what is done when its job that is under way is over."""
+        self._waiting: dict[str, asyncio.Future[Any]] = {}
+        """Probe -> what whoever waits for its job is told by, when that is over or cut short."""
         self._killed: dict[str, Host] = {}
         """Probe -> the host that it broke, until that is gone."""
         self._hosts: set[Host] = set()
@@ -80,22 +83,55 @@ class PluginHosts:
         """One job to its end, or until `cancel`; one probe's jobs run one after the other."""
         if self._closed:
             return Answer(status="cancelled", reason="the agent stops")
-        task = asyncio.create_task(self._after(self._last.get(job.probe), job))
+        before = self._last.get(job.probe)
+        host = self._at_hand(job) if before is None else None
+        if host is None:
+            return await self._until_cut(job, self._after(before, job))
+        answer = await self._directly(host, job)
+        if answer.blame == "nobody":
+            return answer
+        return await self._until_cut(job, self._after(None, job, (host, answer)))
+
+    def _at_hand(self, job: Job) -> Host | None:
+        """The host that can run it now, as nearly always; None: that takes time to find out."""
+        if job.probe in self._apart or job.probe in self._killed:
+            return None
+        host = self._shared.get(job.user)
+        return host if host is not None and host.ready else None
+
+    async def _directly(self, host: Host, job: Job) -> Answer:
+        """Without a task of its own, which would cost as much as the rest of a small job."""
+        loop = asyncio.get_running_loop()
+        over = self._last[job.probe] = loop.create_future()
+        told: asyncio.Future[Answer] = loop.create_future()
+        self._waiting[job.probe] = told
+
+        def on_answer(answer: Answer) -> None:
+            self._over(job.probe, over)
+            for future in (over, told):
+                if not future.done():
+                    future.set_result(answer)
+
+        host.submit(job, on_answer)
+        return await told
+
+    async def _until_cut(self, job: Job, work: Coroutine[Any, Any, Answer]) -> Answer:
+        """What becomes of `work`, unless `cancel` comes before."""
+        task = asyncio.create_task(work)
         self._last[job.probe] = task
         task.add_done_callback(lambda done: self._over(job.probe, done))
-        cut: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        cut: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         self._waiting[job.probe] = cut
-        either: set[asyncio.Future[Any]] = {task, cut}
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({task, cut}, return_when=asyncio.FIRST_COMPLETED)
         if not task.done() or task.cancelled():
-            return Answer(status="cancelled", reason="cut short")
+            return _CUT
         return task.result()
 
     def cancel(self, probe: str) -> None:
         """Do not wait for the probe's job any longer; it is left to end by itself, or in time."""
-        cut = self._waiting.get(probe)
-        if cut is not None and not cut.done():
-            cut.set_result(None)
+        told = self._waiting.get(probe)
+        if told is not None and not told.done():
+            told.set_result(_CUT)
 
     def forget(self, probe: str) -> None:
         """The probe is no longer configured, or otherwise: drop its instance and its own host."""
@@ -110,27 +146,32 @@ class PluginHosts:
     async def close(self) -> None:
         """Kill every host, and wait a moment until they are gone; jobs end as cancelled."""
         self._closed = True
-        for cut in self._waiting.values():
-            if not cut.done():
-                cut.set_result(None)
-        tasks = list(self._last.values())
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        for probe in list(self._waiting):
+            self.cancel(probe)
+        under_way = list(self._last.values())
+        for each in under_way:
+            each.cancel()
+        await asyncio.gather(*under_way, return_exceptions=True)
         for host in list(self._hosts):
             host.break_off("the agent stops", "another")
         await asyncio.gather(*self._disposing)
 
-    def _over(self, probe: str, task: "asyncio.Task[Answer]") -> None:
-        if self._last.get(probe) is task:
+    def _over(self, probe: str, under_way: "asyncio.Future[Any]") -> None:
+        if self._last.get(probe) is under_way:
             del self._last[probe]
             self._waiting.pop(probe, None)
 
-    async def _after(self, before: "asyncio.Task[Answer] | None", job: Job) -> Answer:
+    async def _after(
+        self,
+        before: "asyncio.Future[Any] | None",
+        job: Job,
+        tried: tuple[Host, Answer] | None = None,
+    ) -> Answer:
+        """All that a job may need, once `before` is over; `tried`: what it was answered already."""
         if before is not None:
             await asyncio.wait({before})
         try:
-            return await self._run(job)
+            return await (self._judged(job, *tried) if tried is not None else self._run(job))
         except OSError as error:
             return Answer(status="start_error", reason=f"no plugin host: {error.strerror}")
 
@@ -142,7 +183,11 @@ class PluginHosts:
             return Answer(status="stuck", reason="an earlier run cannot be ended by SIGKILL")
         apart = job.probe in self._apart
         host = self._own_host(job) if apart else self._shared_host(job.user)
-        answer = await host.run(job)
+        return await self._judged(job, host, await host.run(job))
+
+    async def _judged(self, job: Job, host: Host, answer: Answer) -> Answer:
+        """What is true of the job, after `host` has given that answer."""
+        answer = await host.explained(answer)
         if answer.blame == "unknown":
             host, answer = await self._try_alone(job)
         elif answer.blame == "another" and not self._closed:

@@ -3,8 +3,9 @@
 USER `-`: the agent's own.
 
 Requests come as frames on the socket FD (folders are added to sys.path), each run gets a thread
-of its own, answers go back as frames. Nothing here is trusted to end: the agent kills the whole
-process when a run does not.
+of its own, answers go back as frames. Only the load indices, as long as they are alone here, run
+where the requests are taken: there is nobody else whom they could keep waiting. Nothing here is
+trusted to end: the agent kills the whole process when a run does not.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ class Host:
         """Threads of runs, by their system ids."""
         self._grown: dict[str, set[int]] = {}
         """Threads that were not there before a run of that probe, and still are."""
+        self._seen: set[int] = set()
+        """Threads that were there at the end of the last run, beside the main one."""
 
     def serve(self) -> None:
         """Take requests until the agent is gone."""
@@ -69,7 +72,9 @@ class Host:
                 if plugin != LIGHT:
                     # Its first import decides what the main thread is: it must be this one.
                     import threading  # noqa: F401
-                self._start(number, probe, lambda: self._read(probe, plugin, options))
+                alone = "threading" not in sys.modules and not self._going
+                work = lambda: self._read(probe, plugin, options)  # noqa: E731
+                self._start(number, probe, work, here=alone)
             case ("file", number, probe, path, limit):
                 self._start(number, probe, lambda: read_file(path, limit))
             case ("forget", probe):
@@ -77,7 +82,9 @@ class Host:
                 if not self._grown.get(probe):  # else it has threads here, as before
                     self._grown.pop(probe, None)
 
-    def _start(self, number: int, probe: str, work: Callable[[], Any]) -> None:
+    def _start(
+        self, number: int, probe: str, work: Callable[[], Any], *, here: bool = False
+    ) -> None:
         def known_work() -> Any:
             self._runs.add(_thread.get_native_id())
             return work()
@@ -98,18 +105,25 @@ class Host:
             if len(now) > THREADS_LIMIT and most:
                 reason = f"{len(now)} threads of plugins are left"
                 status, payload = "leaking", None
-            self._answer(number, status, reason, thread.said, payload, threads=bool(grown))
+            known = (number, status, reason, thread.said)
+            self._answer(known, payload, threads=bool(grown), here=here)
 
         with self._lock:
-            before = self._left_threads()
+            # Where none was left and no run is under way, nothing can have started one since.
+            before = self._left_threads() if self._going or self._seen else set()
             self._going.add(number)
-        RunThread(known_work, done).start()
+        run = RunThread(known_work, done)
+        if here:
+            run.work()
+        else:
+            run.start()
 
     def _left_threads(self) -> set[int]:
         """Threads of this process beside the main one and those of runs."""
         tasks = {int(name) for name in os.listdir("/proc/self/task")}
         self._runs &= tasks
-        return tasks - self._runs - {os.getpid()}
+        self._seen = tasks - self._runs - {os.getpid()}
+        return self._seen
 
     def _read(self, probe: str, plugin: str, options: dict[str, Any]) -> list[tuple[str, str, Any]]:
         known = self._instances.get(probe)
@@ -121,18 +135,18 @@ class Host:
 
     def _answer(
         self,
-        number: int,
-        status: str,
-        reason: str | None,
-        said: bytes,
+        known: tuple[int, str, str | None, bytes],
         payload: object,
         *,
         threads: bool,
+        here: bool,
     ) -> None:
+        """`known`: number, status, reason, what it said; `here`: the main thread says so."""
+        number, _, _, said = known
         try:
-            frame = frames.encode(("done", number, status, reason, said, payload, threads))
+            frame = frames.encode(("done", *known, payload, threads, here))
         except frames.FrameError as error:
-            frame = frames.encode(("done", number, "failed", str(error), said, None, threads))
+            frame = frames.encode(("done", number, "failed", str(error), said, None, threads, here))
         self._send(frame)
 
     def _send(self, frame: bytes) -> None:

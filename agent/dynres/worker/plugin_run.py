@@ -44,11 +44,12 @@ class RunThread:
         """Begin; where `threading` is in use it shall know the thread as one of its own."""
         threading = sys.modules.get("threading")
         if threading is None:
-            _thread.start_new_thread(self._run, ())
+            _thread.start_new_thread(self.work, ())
         else:
-            threading.Thread(target=self._run, daemon=True).start()
+            threading.Thread(target=self.work, daemon=True).start()
 
-    def _run(self) -> None:
+    def work(self) -> None:
+        """All of it, in the calling thread."""
         me = _thread.get_ident()
         _current[me] = self
         try:

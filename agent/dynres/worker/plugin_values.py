@@ -1,12 +1,13 @@
 """What a plugin's read() returned -> values, by the same rules as for printed text."""
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
-from dynres.value import ValueType
-from dynres.worker.formats import Parsed, nothing, take
+from dynres.value import Value, ValueType
+from dynres.worker.formats import Parsed, Resources, nothing, take
 from dynres.worker.outcome import RunSpec
 from dynres.worker.pairs import Pair
 
@@ -33,6 +34,9 @@ def take_reading(items: Iterable[Item], spec: RunSpec) -> tuple[Parsed, bool]:
         return nothing(resources, "no data: read() returned nothing"), False
     if len(taken) == len(resources) == 1 and not spec.several:
         names = {taken[0][0]: next(iter(resources))}
+    plain = _plain(taken, resources, names)
+    if plain is not None:
+        return Parsed(values=plain), False
     absent = {names.get(name, name) for name, kind, _ in taken if kind == "not_here"}
     why = {names.get(n, n): said for n, kind, said in taken if kind == "none" and said}
     pairs = [_pair(item, resources.get(names.get(item[0], item[0]))) for item in taken]
@@ -40,6 +44,21 @@ def take_reading(items: Iterable[Item], spec: RunSpec) -> tuple[Parsed, bool]:
     if why:
         parsed = msgspec.structs.replace(parsed, why=why)
     return parsed, bool(resources) and absent >= resources.keys()
+
+
+def _plain(
+    taken: Sequence[Item], resources: Resources, names: Mapping[str, str]
+) -> dict[str, Value | None] | None:
+    """The values, where there is a number for each resource and nothing else; None: otherwise."""
+    if len(taken) != len(resources):
+        return None
+    values: dict[str, Value | None] = {}
+    for called, kind, value in taken:
+        name = names.get(called, called)
+        if kind != "number" or resources.get(name) != "numeric" or not math.isfinite(value):
+            return None
+        values[name] = value + 0.0  # -0.0 becomes 0.0
+    return values if len(values) == len(resources) else None
 
 
 def _pair(item: Item, wanted: ValueType | None) -> Pair:

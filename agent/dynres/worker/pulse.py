@@ -31,15 +31,24 @@ class _Ran(NamedTuple):
 class Pulse:
     """The signs of life of the helper `pid`.
 
-    `ask` asks for one; `silent` is called, once, when that is not answered in time.
+    `ask` asks for one; `silent` is called, once, when that is not answered in time. `only_told`: it
+    does nothing of its own, so that all that it can do after an answer is to go back to waiting.
     """
 
-    def __init__(self, pid: int, ask: Callable[[], None], silent: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        pid: int,
+        ask: Callable[[], None],
+        silent: Callable[[], None],
+        *,
+        only_told: bool = False,
+    ) -> None:
         self.trusted = True
         """Whether it can answer when its main thread waits: no other may hold a lock for ever."""
         self.on_answer: Callable[[], None] | None = None
         """Called when it has answered what it was asked."""
         self._pid = pid
+        self._only_told = only_told
         self._ask = ask
         self._silent = silent
         self._asked_at: float | None = None
@@ -47,8 +56,8 @@ class Pulse:
         """Halves of PATIENCE that have passed since."""
         self._ran: _Ran | None = None
         """As it was when it answered; None: it has been given something to do since."""
-        self._seen_waiting = False
-        """Whether it was seen to wait after its answer, and not stopped on its way there."""
+        self._waiting: bytes | None = None
+        """As it was when it was seen to wait after its answer, and not stopped on its way there."""
         try:
             self._stat = os.open(f"/proc/{pid}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
         except OSError:  # a kernel without it: then each look asks
@@ -57,8 +66,8 @@ class Pulse:
     def heard(self) -> None:
         """Its main thread has answered, and waits now."""
         asked, self._asked_at = self.asked, None
-        self._ran = self._read()
-        self._seen_waiting = False
+        self._ran = _ran(self._counts())
+        self._waiting = None
         if asked and self.on_answer is not None:
             self.on_answer()
 
@@ -69,7 +78,7 @@ class Pulse:
 
     def unsure(self) -> None:
         """It was given something to do: what it answered before says nothing any more."""
-        self._ran = None
+        self._ran = self._waiting = None
 
     def look(self, now: float, *, late: bool) -> float:
         """See whether it is alive, and when to look again; `late`: we were held up ourselves."""
@@ -100,13 +109,18 @@ class Pulse:
 
     def _waits(self) -> bool:
         """Whether its main thread has done nothing since it answered."""
-        before, now = self._ran, self._read()
+        counts = self._counts()
+        if counts is not None and counts == self._waiting:
+            return True
+        before, now = self._ran, _ran(counts)
         if before is None or now is None:
             return False
-        if now.times != before.times or now.ns - before.ns >= _SETTLE:
+        # On its way back it may have been held up, by ourselves, whom its answer woke.
+        ran = now.times != before.times and not self._only_told
+        if ran or now.ns - before.ns >= _SETTLE or not self._sleeps():
             return False
-        self._seen_waiting = self._seen_waiting or self._sleeps()
-        return self._seen_waiting
+        self._waiting = counts
+        return True
 
     def _sleeps(self) -> bool:
         """Whether its main thread sleeps: /proc/PID/stat (proc(5))."""
@@ -116,13 +130,21 @@ class Pulse:
         except OSError:
             return False
 
-    def _read(self) -> _Ran | None:
-        """/proc/PID/schedstat (sched-stats.rst of the kernel); None: it does not count."""
+    def _counts(self) -> bytes | None:
+        """/proc/PID/schedstat; None: it cannot be read."""
         try:
-            ns, _, times = os.pread(self._stat, 128, 0).split()
-        except (OSError, ValueError):
+            return os.pread(self._stat, 128, 0)
+        except OSError:
             return None
+
+
+def _ran(counts: bytes | None) -> _Ran | None:
+    """What schedstat says (sched-stats.rst of the kernel); None: nothing that counts."""
+    try:
+        ns, _, times = (counts or b"").split()
         return _Ran(int(times), int(ns)) if int(times) else None
+    except ValueError:
+        return None
 
 
 class Watch:

@@ -69,6 +69,8 @@ class Runner:
         self._flights: dict[str, _Flight] = {}
         self._asked_before: dict[str, tuple[RunSpec, LaunchRequest]] = {}
         """The request of each probe's last run, which a run of the same probe repeats."""
+        self._jobs_before: dict[str, tuple[RunSpec, Job]] = {}
+        """The same for plugins and files."""
 
     async def start(self, default_user: str | None = None) -> None:
         """Start the helper processes; most plugins will run as `default_user`.
@@ -84,7 +86,9 @@ class Runner:
     async def run(self, spec: RunSpec, *, keep_stdout: bool = False) -> RunResult:
         """One run to its end; never raises for what the probe does."""
         result = held_to_amounts(await self._fly(spec, self._dispatch), spec)
-        return result if keep_stdout else msgspec.structs.replace(result, stdout="")
+        if keep_stdout or not result.stdout:
+            return result
+        return msgspec.structs.replace(result, stdout="")
 
     async def stream(self, spec: RunSpec, hears: Hears) -> RunResult:
         """One life of a streaming probe; never raises for what it does.
@@ -149,6 +153,7 @@ class Runner:
         """The probe is no longer configured: end its run, drop its plugin instance."""
         self.cancel(probe)
         self._asked_before.pop(probe, None)
+        self._jobs_before.pop(probe, None)
         self._hosts.forget(probe)
 
     async def close(self) -> None:
@@ -162,6 +167,21 @@ class Runner:
         if spec.probe.command:
             return await self._command(spec, flight)
         started = clock()
+        before = self._jobs_before.get(spec.probe.name)
+        if before is not None and before[0] is spec:
+            job: Job | RunResult = before[1]
+        else:
+            job = await self._job(spec, started)
+        if isinstance(job, RunResult):
+            return job
+        answer = await self._hosts.run(job)
+        started = answer.started or started
+        if answer.status != "ok":
+            return _not_ok(spec, answer, started)
+        return (_file if job.file is not None else _plugin)(spec, answer, started)
+
+    async def _job(self, spec: RunSpec, started: float) -> Job | RunResult:
+        """What to ask a plugin host; a result where it is clear already that it cannot be run."""
         probe = spec.probe
         try:
             async with asyncio.timeout(probe.timeout):
@@ -179,11 +199,8 @@ class Runner:
             file=probe.file,
             limit=probe.output_limit,
         )
-        answer = await self._hosts.run(job)
-        started = answer.started or started
-        if answer.status != "ok":
-            return _not_ok(spec, answer, started)
-        return (_file if probe.file is not None else _plugin)(spec, answer, started)
+        self._jobs_before[probe.name] = spec, job
+        return job
 
     async def _command(self, spec: RunSpec, flight: "_Flight") -> RunResult:
         asked = await self._asked(spec, flight)

@@ -1,7 +1,7 @@
 """Reads what a stream prints, in batches and at a bounded rate.
 
 A pipe is read a moment after it became readable, so that many records are one batch; at once,
-where that gives as many lines as the last batch had. One that filled its batch has to wait, and so
+where that gives one that ends as the last batch did. One that filled its batch has to wait, and so
 does its writer.
 """
 
@@ -52,8 +52,8 @@ class StreamPipe:
         self._timer: asyncio.TimerHandle | None = None
         self._begun = b""
         """What was read of a batch that is not complete, as it seems."""
-        self._lines = 0
-        """How many the last batch had."""
+        self._end: bytes | int = 0
+        """How the last batch ended: the name in its last line, or how many lines it had."""
         self._ended_at = float("-inf")
         """When the last batch was complete."""
         self._loop.add_reader(fd, self._readable)
@@ -77,9 +77,9 @@ class StreamPipe:
     def _readable(self) -> None:
         """A batch begins, and may be there as a whole already."""
         now = self._loop.time()
-        if now >= self._ended_at + PAUSE and self._lines and self._allowance.left(now):
+        if now >= self._ended_at + PAUSE and self._end and self._allowance.left(now):
             data = self._begun = self._read()
-            if data.endswith(b"\n") and data.count(b"\n") == self._lines:
+            if _ends_so(data, self._end):
                 self._begun, self._ended_at = b"", now
                 self._hear(data)
                 return
@@ -110,7 +110,7 @@ class StreamPipe:
         """Let what has been read be heard."""
         data, self._begun = self._begun, b""
         self._ended_at = self._loop.time()
-        self._lines = data.count(b"\n")
+        self._end = _end_of(data)
         if data:
             self._hear(data)
 
@@ -126,3 +126,20 @@ class StreamPipe:
             self.close()
         self._allowance.spend(len(data))
         return data
+
+
+def _end_of(batch: bytes) -> bytes | int:
+    """How it ends: with `NAME=` in its last line, which is in no other, or after so many lines."""
+    begin = batch.rfind(b"\n", 0, -1)
+    name, equals, _ = batch[begin:].partition(b"=")
+    if begin >= 0 and equals and batch.count(name + equals) == 1:
+        return name + equals
+    return batch.count(b"\n")
+
+
+def _ends_so(data: bytes, end: bytes | int) -> bool:
+    if not data.endswith(b"\n"):
+        return False
+    if isinstance(end, int):
+        return data.count(b"\n") == end
+    return data.startswith(end, data.rfind(b"\n", 0, -1))
