@@ -6,6 +6,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip -qq --disable-pip-version-check install
 TESTS  ?= tests
+BUILT_FROM := pyproject.toml hatch_build.py agent/dynres/worker/_plain.c
 
 .DELETE_ON_ERROR:
 .PHONY: help run test heavy lint check bench schema clean
@@ -55,6 +56,7 @@ schema: $(VENV)/installed
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
 	find agent probes tests bench -name __pycache__ -prune -exec rm -rf {} +
+	rm -f agent/dynres/worker/_plain.*.so
 
 # A venv whose Python has been removed or replaced is made anew, not repaired.
 $(VENV)/made:
@@ -68,17 +70,17 @@ $(VENV)/made:
 	$(PYTHON) -m venv --clear $(VENV)
 	@touch $@
 
-$(VENV)/installed: $(VENV)/made pyproject.toml
+$(VENV)/installed: $(VENV)/made $(BUILT_FROM)
 	@echo "dynres: installing into $(VENV) ..."
 	@$(PIP) --editable .
 	@touch $@
 
-$(VENV)/installed-test: $(VENV)/made pyproject.toml
+$(VENV)/installed-test: $(VENV)/made $(BUILT_FROM)
 	@echo "dynres: installing into $(VENV) ..."
 	@$(PIP) --editable '.[test]'
 	@touch $@ $(VENV)/installed
 
-$(VENV)/installed-check: $(VENV)/made pyproject.toml
+$(VENV)/installed-check: $(VENV)/made $(BUILT_FROM)
 	@echo "dynres: installing into $(VENV) ..."
 	@$(PIP) --editable '.[test,check]'
 	@touch $@ $(VENV)/installed $(VENV)/installed-test

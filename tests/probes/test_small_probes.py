@@ -243,6 +243,9 @@ def test_processes_are_counted_by_name_command_line_and_user(tmp_path):
     program.symlink_to(shutil.which("sleep"))
     started = [subprocess.Popen([program, "1000"]) for _ in range(2)]
     try:
+        for process in started:  # the kernel names a process a moment after it has begun it
+            while Path(f"/proc/{process.pid}/comm").read_text().strip() != name:
+                pass
         assert counted(processes=name) == 2
         assert counted(processes=name[:-1]) == 0
         assert counted(processes=f"{name} 1000", command_line=True) == 2

@@ -1,9 +1,15 @@
 """Batches of plain numbers are read in one go, and say what reading them one by one would say."""
 
+import shutil
+import sysconfig
+from decimal import Decimal
+from pathlib import Path
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from dynres.worker import plain_numbers
 from dynres.worker.numbers import Numbers
 from dynres.worker.pairs import Asked
 from dynres.worker.records import Records
@@ -29,6 +35,17 @@ texts = st.one_of(
     st.sampled_from(ODD),
 )
 batches = st.lists(st.tuples(*[texts] * len(NAMES)), min_size=1, max_size=4)
+
+
+COMPILED = plain_numbers.read_plain
+
+
+@pytest.fixture(params=["as installed", "without C"], autouse=True, scope="module")
+def reader(request):
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "without C":
+            patch.setattr(plain_numbers, "read_plain", None)
+        yield
 
 
 def line_by_line(text):
@@ -116,3 +133,55 @@ def test_another_order_and_a_part_of_the_names_are_read_too():
     orders = (b"a=1\nb=2\nc=3\n", b"b=3\na=4\nc=3\n", b"a=3\nb=4\nb=5\n", b"a=7\n", b"e=on\na=8\n")
     for text in (text for text in orders for _ in range(3)):
         assert same(records.feed(text), line_by_line(text))
+
+
+def test_it_is_compiled_where_there_is_a_compiler():
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    headers = Path(sysconfig.get_path("include")) / "Python.h"
+    assert (COMPILED is not None) == (shutil.which(compiler) is not None and headers.exists())
+
+
+decimals = st.builds(
+    lambda digits, places, sign: (
+        sign + f"{Decimal(digits).scaleb(-min(places, len(str(digits)))):f}"
+    ),
+    st.integers(0, 10**15 - 1),
+    st.integers(0, 14),
+    st.sampled_from(["", "-"]),
+)
+
+
+@pytest.mark.skipif(COMPILED is None, reason="there is no C compiler here")
+@given(st.lists(decimals, min_size=1, max_size=5))
+@example(["0"])
+@example(["-0", "-0.0"])
+@example(["999999999999999", "0.99999999999999", "123456789.01234"])
+def test_what_c_reads_is_the_nearest_double(numbers):
+    text = "\n".join(f"n{place}={number}" for place, number in enumerate(numbers))
+    names = "\n".join(f"n{place}" for place in range(len(numbers)))
+    read = COMPILED(text.encode(), names.encode(), len(numbers))
+    assert list(map(repr, read)) == [repr(float(number) + 0.0) for number in numbers]
+
+
+@pytest.mark.skipif(COMPILED is None, reason="there is no C compiler here")
+@pytest.mark.parametrize(
+    ("text", "names", "count"),
+    [
+        (b"", b"a", 1),
+        (b"a", b"a", 1),
+        (b"a=", b"a", 1),
+        (b"a=-", b"a", 1),
+        (b"a=1\n", b"a", 1),
+        (b"a=1", b"ab", 1),
+        (b"ab=1", b"a", 1),
+        (b"a=1\nb=2", b"a", 1),
+        (b"a=1", b"a\nb", 2),
+        (b"a=1\nb=2", b"a", 2),
+        (b"a=1\nb=2", b"a\nb", 3),
+        (b"a=1", b"", 0),
+        (b"a=1", b"", 1),
+        (b"a=1\0", b"a", 1),
+    ],
+)
+def test_what_is_no_plain_batch_is_left_to_python(text, names, count):
+    assert COMPILED(text, names, count) is None

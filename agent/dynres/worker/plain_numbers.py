@@ -1,17 +1,26 @@
 """Batches that give a plain number for each of the same names, read in one go.
 
-Lines of `NAME=NUMBER` become a JSON object, of which msgspec's decoder makes doubles: every number
-of JSON is one of ours and the same double, and so are the blanks around it. Whatever is odd in a
-batch makes it another thing than such an object, and is left to the exact way of reading.
+C reads them (`_plain.c`), where dynres was installed with a C compiler, and where all numbers are
+as plain as most are. Otherwise lines of `NAME=NUMBER` become a JSON object, of which msgspec's
+decoder makes doubles: every number of JSON is one of ours and the same double, and so are the
+blanks around it. Whatever is odd in a batch makes it another thing than such an object, and is left
+to the exact way of reading.
 """
 
 import re
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from dynres.value import STRING_LIMIT
 from dynres.worker.numbers import Names, Numbers
+
+read_plain: Callable[[bytes, bytes, int], list[float] | None] | None
+try:
+    from dynres.worker._plain import read as read_plain
+except ImportError:  # installed without a C compiler
+    read_plain = None
 
 _STEP: Final = STRING_LIMIT // 2
 _ENDLESS: Final = re.compile(rb"[eE][+-]?0*[1-9]\d{6}")
@@ -23,6 +32,7 @@ class PlainNumbers:
 
     def __init__(self, order: list[bytes], targets: list[str]) -> None:
         self._names = Names(tuple(targets))
+        self._order = b"\n".join(order)
         self._ends = len(order) - 1
         self._first = order[0] + b"="
         self._last = b"\n" + order[-1] + b"="
@@ -43,6 +53,10 @@ class PlainNumbers:
         None: not that each name has a plain number in its one line. Another order than the usual
         one would be right too, but slow to look up.
         """
+        if read_plain is not None:
+            plain = read_plain(text, self._order, len(self._names))
+            if plain is not None:
+                return Numbers(self._names, plain)
         if b'"' in text or b"\\" in text:
             return None
         usual = text.startswith(self._first) and text.find(self._last, text.rfind(b"\n")) >= 0

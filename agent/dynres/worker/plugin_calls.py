@@ -167,9 +167,12 @@ class Host:
         call = self._forget(number)
         if call is None:
             return
-        self.break_off("another probe did not end in time", "another")
+        # Where the host is silent too, another of its jobs may be what keeps this one waiting.
+        unknown = bool(self._calls) and self._silence > 0
+        self.break_off("a probe did not end in time", "unknown" if unknown else "another")
         reason, said = f"no answer within {call.job.timeout:g} s", self.process.log.tail
-        answer = Answer(status="timeout", reason=reason, said=said, blame="this")
+        blame: Blame = "unknown" if unknown else "this"
+        answer = Answer(status="timeout", reason=reason, said=said, blame=blame)
         call.on_answer(msgspec.structs.replace(answer, started=call.started))
 
     def _forget(self, number: int) -> _Call | None:
