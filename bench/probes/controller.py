@@ -31,7 +31,7 @@ async def serve(file: Path) -> None:
             listener.send(peer, encode(Stamp(stamp=time.clock_gettime(time.CLOCK_BOOTTIME))))
         elif isinstance(message, Report):
             first = first or time.monotonic()
-            reported += len(message.values) + sum(len(n.values) for n in message.numbers)
+            reported += len(message.values) + int(sum(n.count for n in message.numbers))
             seconds = max(0.001, time.monotonic() - first)
             count.seek(0)
             count.write(f"{reported} {seconds:.3f}\n")

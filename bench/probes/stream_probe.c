@@ -13,7 +13,7 @@ int main(int count, char **words) {
     struct timespec due;
     clock_gettime(CLOCK_MONOTONIC, &due);
     for (long turn = 0;; turn++) {
-        for (int i = 0; i < values; i++) printf("v%d%c%ld\n", i, between, turn + i);
+        for (int i = 0; i < values; i++) printf("probe_v%d%c%ld\n", i, between, turn + i);
         if (fflush(stdout)) return 0;
         due.tv_sec++;
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, 0);

@@ -1,5 +1,6 @@
 """Numbers that a report holds side by side are taken as each of them alone would be."""
 
+import struct
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -59,8 +60,17 @@ def told(made: Bench) -> tuple[Any, ...]:
     return rows, below, shared, noted, made.counts
 
 
+def in_packed(given: MeasuredNumbers) -> MeasuredNumbers:
+    """The same, as version 4 has it."""
+    packed = struct.pack(f"<{len(given.values)}d", *given.values)
+    return msgspec.structs.replace(given, values=[], packed=packed)
+
+
 def side_by_side(report: Report, told: dict[int, tuple[str, ...]]) -> Report:
-    """The same report with its numbers together, and with names only where they are not `told`."""
+    """The same report with its numbers together, and with names only where they are not `told`.
+
+    Every other one has them packed.
+    """
     names = tuple(value.resource for value in report.values)
     numbers = [float(value.value or 0.0) for value in report.values]
     order = next((number for number, known in told.items() if known == names), 0)
@@ -72,6 +82,8 @@ def side_by_side(report: Report, told: dict[int, tuple[str, ...]]) -> Report:
     together = MeasuredNumbers(
         probe="p", age=report.values[0].age, order=order, resources=resources, values=numbers
     )
+    if report.seq % 2:
+        together = in_packed(together)
     return msgspec.structs.replace(report, values=(), numbers=(together,))
 
 
@@ -106,9 +118,17 @@ def test_numbers_side_by_side_do_what_each_would_do_alone(
 
 @pytest.mark.parametrize(("count", "age"), [(1, 0.0), (3, 0.0), (2, float("nan"))])
 def test_numbers_without_a_resource_each_are_malformed(count: int, age: float) -> None:
-    made = bench("host1", disputed=False)
     numbers = MeasuredNumbers(probe="p", age=age, resources=("a", "b"), values=[1.0] * count)
-    made.core.receive(b"a", "", Report(seq=1, full=True, numbers=(numbers,)), made.now)
+    for told_ in (numbers, in_packed(numbers)):
+        made = bench("host1", disputed=False)
+        made.core.receive(b"a", "", Report(seq=1, full=True, numbers=(told_,)), made.now)
+        assert made.counts == ["malformed"]
+
+
+def test_numbers_of_which_the_last_is_cut_off_are_malformed() -> None:
+    made = bench("host1", disputed=False)
+    given = MeasuredNumbers(probe="p", age=0.0, resources=("a", "b"), packed=bytes(15))
+    made.core.receive(b"a", "", Report(seq=1, full=True, numbers=(given,)), made.now)
     assert made.counts == ["malformed"]
 
 

@@ -1,5 +1,8 @@
 """Many numbers of one run side by side mean what they would mean one by one."""
 
+import struct
+from array import array
+
 import msgspec
 import pytest
 from hypothesis import example, given, settings
@@ -226,6 +229,16 @@ def test_names_of_a_report_that_the_link_did_not_take_are_told_with_the_next():
     agent.reporter.send_all()
     agent.report(100.5, taken=False)
     assert many(agent, 101.0, [1.0] * 100).resources == MANY_NAMES.order
+
+
+def test_a_controller_that_takes_them_packed_gets_eight_bytes_for_each():
+    agent = agent_of_many()
+    agent.reporter.packed = True
+    for said in ([0.5] * 100, array("d", range(100)), array("d", [-2.0, *range(1, 100)])):
+        numbers = many(agent, 100.0, said)
+        assert numbers.values == []
+        unpacked = struct.unpack(f"<{int(numbers.count)}d", numbers.packed)
+        assert unpacked == tuple(said[:1] if numbers.count == 1 else said)
 
 
 def test_one_of_an_older_version_is_told_the_names_each_time():

@@ -2,6 +2,7 @@
 
 import shutil
 import sysconfig
+from array import array
 from decimal import Decimal
 from pathlib import Path
 
@@ -160,7 +161,7 @@ def test_what_c_reads_is_the_nearest_double(numbers):
     text = "\n".join(f"n{place}={number}" for place, number in enumerate(numbers))
     names = "\n".join(f"n{place}" for place in range(len(numbers)))
     read = COMPILED(text.encode(), names.encode(), len(numbers))
-    assert list(map(repr, read)) == [repr(float(number) + 0.0) for number in numbers]
+    assert list(map(repr, array("d", read))) == [repr(float(number) + 0.0) for number in numbers]
 
 
 @pytest.mark.skipif(COMPILED is None, reason="there is no C compiler here")
@@ -179,6 +180,7 @@ def test_what_c_reads_is_the_nearest_double(numbers):
         (b"a=1\nb=2", b"a", 2),
         (b"a=1\nb=2", b"a\nb", 3),
         (b"a=1", b"", 0),
+        (b"a=1", b"a", 2**60),
         (b"a=1", b"", 1),
         (b"a=1\0", b"a", 1),
     ],

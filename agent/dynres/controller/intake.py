@@ -15,7 +15,7 @@ from dynres.controller.resvals import ABSENT, Origin, Resvals
 from dynres.controller.session import Session, measured_at
 from dynres.controller.shared import SharedTable
 from dynres.value import Value, read_string
-from dynres.wire.messages import Measured, Report, Run
+from dynres.wire.messages import Measured, MeasuredNumbers, Report, Run
 from dynres.wire.targets import target
 from dynres.wire.views import SourceKind
 
@@ -108,7 +108,7 @@ class Intake:
         if order is None:
             return []
         columns = self._columns_of(order)
-        numbers = np.array(given.values, dtype=np.float64) + 0.0  # -0 is 0
+        numbers = _numbers_of(given)
         fine = self._plain[columns] & np.isfinite(numbers)
         if session.differs:
             differing = [self._table.index.get(name, -1) for name in session.differs]
@@ -126,7 +126,7 @@ class Intake:
                 resource=order.names[place],
                 probe=given.probe,
                 age=given.age,
-                value=given.values[place],
+                value=float(numbers[place]),
             )
             for place in np.flatnonzero(~fine).tolist()
         ]
@@ -211,6 +211,13 @@ class Intake:
             reason=judged.reason,
         )
         return judged.fault
+
+
+def _numbers_of(given: MeasuredNumbers) -> npt.NDArray[np.float64]:
+    """Them, -0 as 0."""
+    if given.packed is None:
+        return np.array(given.values, dtype=np.float64) + 0.0
+    return np.frombuffer(given.packed, dtype="<f8") + 0.0
 
 
 def _plain(resource: Resource) -> bool:

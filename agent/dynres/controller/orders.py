@@ -43,7 +43,7 @@ class Named(NamedTuple):
     @property
     def paired(self) -> bool:
         """Whether there is a number for each name, as far as is known."""
-        return self.order is None or len(self.order.names) == len(self.given.values)
+        return self.order is None or len(self.order.names) == self.given.count
 
 
 class Orders:

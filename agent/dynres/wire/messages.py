@@ -10,13 +10,15 @@ import msgspec
 
 from dynres.value import Value
 
-VERSION = 3
+VERSION = 4
 """The newest protocol version that this code speaks; OLDEST the oldest."""
 OLDEST = 1
 SIDE_BY_SIDE = 2
 """From this version on a report may hold `numbers`."""
 NAMED_ONCE = 3
 """From this version on the resources of `numbers` need not be repeated in each report."""
+PACKED = 4
+"""From this version on `numbers` may be packed."""
 
 Age = Annotated[float, msgspec.Meta(ge=0)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
@@ -97,14 +99,21 @@ class MeasuredNumbers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
     probe: str
     age: Age
-    values: list[float]
+    values: list[float] = []
     """As many as `resources`."""
+    packed: bytes | None = None
+    """Since version 4, in place of `values`: IEEE 754 doubles, little-endian, 8 bytes each."""
     order: Count = 0
     """Number of this list of resources; not 0: later numbers of the probe may refer to it, up to
     the next full report, and until the probe has another.
     """
     resources: tuple[str, ...] | None = None
     """None, since version 3: those that were told under `order`."""
+
+    @property
+    def count(self) -> float:
+        """How many numbers there are; not a whole number where the last one is cut off."""
+        return len(self.values) if self.packed is None else len(self.packed) / 8
 
 
 class Report(Message, frozen=True, kw_only=True, tag="report"):

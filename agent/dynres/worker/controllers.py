@@ -15,6 +15,7 @@ from dynres.wire.codec import WireError, encode, from_controller
 from dynres.wire.link import Dealer
 from dynres.wire.messages import (
     NAMED_ONCE,
+    PACKED,
     SIDE_BY_SIDE,
     Alive,
     Assign,
@@ -196,6 +197,7 @@ class ControllerLink:
         self._reporter.stamped(welcome.stamp, self._heard)
         self._reporter.in_blocks = welcome.version >= SIDE_BY_SIDE
         self._reporter.names_once = welcome.version >= NAMED_ONCE
+        self._reporter.packed = welcome.version >= PACKED
         self._reporter.send_all()
         self._become("registered")
         self._assigned(welcome.measure, welcome.differs)

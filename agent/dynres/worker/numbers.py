@@ -4,7 +4,9 @@ A stream that gives thousands of values a second gives them under the same names
 the names are one object that everything shares, and what changes is one list.
 """
 
-from collections.abc import Iterator, Mapping
+import sys
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 
 
 class Names:
@@ -25,7 +27,7 @@ class Numbers(Mapping[str, float]):
 
     __slots__ = ("names", "numbers")
 
-    def __init__(self, names: Names, numbers: list[float]) -> None:
+    def __init__(self, names: Names, numbers: Sequence[float]) -> None:
         self.names = names
         self.numbers = numbers
 
@@ -44,3 +46,12 @@ class Numbers(Mapping[str, float]):
     def as_dict(self) -> dict[str, float]:
         """The same as a dictionary, which is faster to look up many names in."""
         return dict(zip(self.names.order, self.numbers, strict=True))
+
+
+def packed(numbers: Sequence[float]) -> bytes:
+    """IEEE 754 doubles, little-endian, 8 bytes each."""
+    doubles = numbers if isinstance(numbers, array) else array("d", numbers)
+    if sys.byteorder != "little":
+        doubles = doubles[:]
+        doubles.byteswap()
+    return doubles.tobytes()

@@ -8,6 +8,7 @@ to the exact way of reading.
 """
 
 import re
+from array import array
 from collections.abc import Callable
 from typing import Final
 
@@ -16,7 +17,7 @@ import msgspec
 from dynres.value import STRING_LIMIT
 from dynres.worker.numbers import Names, Numbers
 
-read_plain: Callable[[bytes, bytes, int], list[float] | None] | None
+read_plain: Callable[[bytes, bytes, int], bytes | None] | None
 try:
     from dynres.worker._plain import read as read_plain
 except ImportError:  # installed without a C compiler
@@ -54,9 +55,9 @@ class PlainNumbers:
         one would be right too, but slow to look up.
         """
         if read_plain is not None:
-            plain = read_plain(text, self._order, len(self._names))
-            if plain is not None:
-                return Numbers(self._names, plain)
+            doubles = read_plain(text, self._order, len(self._names))
+            if doubles is not None:
+                return Numbers(self._names, array("d", doubles))
         if b'"' in text or b"\\" in text:
             return None
         usual = text.startswith(self._first) and text.find(self._last, text.rfind(b"\n")) >= 0

@@ -14,7 +14,7 @@ from typing import Final
 from dynres.wire.messages import Echo, Measured, MeasuredNumbers, Report, Run
 from dynres.wire.targets import resource_of
 from dynres.worker.latest import Ended, Latest
-from dynres.worker.numbers import Names, Numbers
+from dynres.worker.numbers import Names, Numbers, packed
 from dynres.worker.readings import Block, Reading, Readings
 
 PENDING: Final = 8
@@ -34,6 +34,8 @@ class Reporter:
         """Whether this controller takes many numbers of one run side by side."""
         self.names_once = False
         """Whether it remembers whose numbers they are."""
+        self.packed = False
+        """Whether it takes them packed."""
         self._orders: dict[str, tuple[int, Names]] = {}
         """Probe -> the names of its numbers that the controller knows, and under which number."""
         self._draft_orders: dict[str, tuple[int, Names]] = {}
@@ -210,12 +212,14 @@ class Reporter:
         if new and self.names_once and self._latest.table.block(block.probe) is block:
             self._last_order = order = self._last_order + 1
             self._draft_orders[block.probe] = order, names
+        numbers = block.numbers.numbers
         return MeasuredNumbers(
             probe=block.probe,
             age=max(0.0, now - block.measured),
             order=order,
             resources=names.order if new else None,
-            values=block.numbers.numbers,
+            values=[] if self.packed else list(numbers),
+            packed=packed(numbers) if self.packed else None,
         )
 
     def _wants_all(self, block: Block) -> bool:
