@@ -25,7 +25,8 @@ def declare(folder: Path, stream: Path) -> Path:
     config.mkdir(exist_ok=True)
     (config / "agent.yaml").write_text("user: root\n")
     resources = "".join(
-        f"  - {{name: probe_v{i}, interval: 1s, probe: many, resourcemap: [{{location: [default]}}]}}\n"
+        f"  - {{name: probe_v{i}, interval: 1s, probe: many,\n"
+        f"     resourcemap: [{{location: [default]}}]}}\n"
         for i in range(VALUES)
     )
     (config / "resources.yaml").write_text(
