@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Final
 
+from dynres.worker import proc
 from dynres.worker.frames import Decoder, FrameError, encode
 from dynres.worker.launch import LaunchRequest
 from dynres.worker.launch_bounds import MOST_SHAPES
@@ -92,8 +93,7 @@ class LauncherProcess(asyncio.Protocol):
 
     async def watch(self, watch: Watch) -> str:
         """Wait until it is over, silent or has no thread left; why it is replaced."""
-        silent = f"the launcher was silent: no answer within {PATIENCE:g} s"
-        self._pulse = pulse = Pulse(self.pid, self._ping, lambda: self._is_over(silent))
+        self._pulse = pulse = Pulse(self.pid, self._ping, self._silent)
         watch.add(pulse)
         try:
             await asyncio.wait({self._over})
@@ -101,6 +101,10 @@ class LauncherProcess(asyncio.Protocol):
             watch.remove(pulse)
             pulse.close()
         return self._over.result()
+
+    def _silent(self) -> None:
+        who = f"the launcher ({proc.described(self.pid)})"
+        self._is_over(f"{who} was silent: no answer within {PATIENCE:g} s")
 
     def _ping(self) -> None:
         self.send(("ping",))

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from dynres.worker import frames
+from dynres.worker import frames, proc
 from dynres.worker.plugin_process import HostProcess
 from dynres.worker.pulse import Pulse, Watch
 
@@ -305,11 +305,14 @@ class Host:
         if self._calls and self._silence >= SILENCE:
             self.silent = True
             if len(self._calls) > 1 or self.process.stopped:
-                self.break_off("the plugin host does not answer", "unknown")
+                self.break_off(self._silent(), "unknown")
             elif self.suspects.keys() - {call.job.probe for call in self._calls.values()}:
                 self.hung_idle = True  # a thread that another probe has left in it
-                self.break_off("the plugin host does not answer", "another")
+                self.break_off(self._silent(), "another")
         self._look_again()
+
+    def _silent(self) -> str:
+        return f"the plugin host ({proc.described(self.process.pid)}) does not answer"
 
     def _ping(self) -> None:
         self._pinged = True
@@ -320,4 +323,4 @@ class Host:
         self.hung_idle = True
         if self.process.stopped:
             self.suspects.clear()  # it is not a thread that keeps it from answering
-        self.break_off("the plugin host does not answer", "another")
+        self.break_off(self._silent(), "another")

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from dynres.worker import frames
+from dynres.worker import frames, proc
 
 TAIL_LIMIT: Final = 4096
 _SOCKET_FD: Final = 3
@@ -105,11 +105,7 @@ class HostProcess(asyncio.Protocol):
     @property
     def stopped(self) -> bool:
         """Whether a signal holds it: then it is not a run that keeps it from answering."""
-        try:
-            with open(f"/proc/{self.pid}/stat", "rb", buffering=0) as file:
-                return file.read(512).rpartition(b") ")[2][:1] in b"Tt"
-        except OSError:
-            return False
+        return proc.state(self.pid) in {"T", "t"}
 
     def kill(self) -> None:
         """SIGKILL to the host and to all in its process group; `gone` is set when it is reaped."""

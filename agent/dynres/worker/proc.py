@@ -28,6 +28,27 @@ def children() -> Iterator[int]:
             yield pid
 
 
+_STATES = {
+    "R": "running", "S": "sleeping", "D": "in uninterruptible sleep", "T": "stopped",
+    "t": "traced", "Z": "ended", "I": "idle", "": "gone",
+}  # fmt: skip
+
+
+def state(pid: int) -> str:
+    """The letter of its main thread's state in /proc/PID/stat (proc(5)); empty where it is gone."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb", buffering=0) as file:
+            return file.read(512).rpartition(b") ")[2][:1].decode("ascii", "replace")
+    except OSError:
+        return ""
+
+
+def described(pid: int) -> str:
+    """A process that is in trouble, as a person looks for it: `pid 4711, stopped`."""
+    letter = state(pid)
+    return f"pid {pid}, {_STATES.get(letter, letter)}"
+
+
 def owner(pid: int) -> int | None:
     """Its user; None where it is gone."""
     try:

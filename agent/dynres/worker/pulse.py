@@ -11,6 +11,8 @@ import os
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from dynres.worker import proc
+
 LOOK: Final = 1.1
 """Seconds between two looks."""
 PATIENCE: Final = 0.8
@@ -117,18 +119,10 @@ class Pulse:
             return False
         # On its way back it may have been held up, by ourselves, whom its answer woke.
         ran = now.times != before.times and not self._only_told
-        if ran or now.ns - before.ns >= _SETTLE or not self._sleeps():
+        if ran or now.ns - before.ns >= _SETTLE or proc.state(self._pid) != "S":
             return False
         self._waiting = counts
         return True
-
-    def _sleeps(self) -> bool:
-        """Whether its main thread sleeps: /proc/PID/stat (proc(5))."""
-        try:
-            with open(f"/proc/{self._pid}/stat", "rb", buffering=0) as file:
-                return file.read(512).rpartition(b") ")[2][:1] == b"S"
-        except OSError:
-            return False
 
     def _counts(self) -> bytes | None:
         """/proc/PID/schedstat; None: it cannot be read."""
