@@ -41,3 +41,16 @@ def test_the_load_indices_start_no_thread_while_they_are_alone(tmp_path: Path) -
         assert hosts.pids == [pid]
 
     run(body)
+
+
+def test_a_job_that_was_cut_short_and_then_breaks_its_host_is_set_apart_all_the_same() -> None:
+    async def body(hosts: PluginHosts) -> None:
+        await hosts.run(job("counter"))
+        task = asyncio.create_task(hosts.run(job("sleep", timeout=0.3)))
+        await until(lambda: hosts._last)
+        hosts.cancel("sleep")
+        assert (await task).status == "cancelled"
+        await until(lambda: hosts.apart)
+        assert hosts.apart == ("sleep",)
+
+    run(body)

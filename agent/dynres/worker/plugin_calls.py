@@ -169,7 +169,8 @@ class Host:
             return
         # Where the host is silent too, another of its jobs may be what keeps this one waiting.
         unknown = bool(self._calls) and self._silence > 0
-        self.break_off("a probe did not end in time", "unknown" if unknown else "another")
+        why = f"{call.job.probe} did not end within {call.job.timeout:g} s"
+        self.break_off(why, "unknown" if unknown else "another")
         reason, said = f"no answer within {call.job.timeout:g} s", self.process.log.tail
         blame: Blame = "unknown" if unknown else "this"
         answer = Answer(status="timeout", reason=reason, said=said, blame=blame)

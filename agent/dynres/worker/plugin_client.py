@@ -108,6 +108,8 @@ class PluginHosts:
 
         def on_answer(answer: Answer) -> None:
             self._over(job.probe, over)
+            if told.done() and answer.blame == "this":
+                self._broke(job, host)  # cut short, but it has to be known all the same
             for future in (over, told):
                 if not future.done():
                     future.set_result(answer)
@@ -196,9 +198,13 @@ class PluginHosts:
             if answer.blame in {"another", "unknown"}:  # the next one that broke it
                 host, answer = await self._try_alone(job)
         if answer.blame == "this":
-            self._apart[job.probe] = job
-            self._killed[job.probe] = host
+            self._broke(job, host)
         return answer
+
+    def _broke(self, job: Job, host: Host) -> None:
+        """That job broke that host: it runs apart from now on, and not before the host is gone."""
+        self._apart[job.probe] = job
+        self._killed[job.probe] = host
 
     async def _try_alone(self, job: Job) -> tuple[Host, Answer]:
         """Run a job that may have broken a host where it can break nothing but its own."""
