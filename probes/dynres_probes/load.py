@@ -99,13 +99,13 @@ class Load:
 
     def _run_queue(self) -> dict[str, float | None]:
         now = time.monotonic()
-        tasks = float(max(0, procfs.runnable_tasks(_record("loadavg")) - _own_runnable()))
+        tasks = float(max(0, procfs.runnable_tasks(_text("loadavg")) - _own_runnable()))
         elapsed = now - self._tasks_at if self._tasks_at is not None else 0.0
         self._tasks_at = now
         return {name: average.add(tasks, elapsed) for name, average in self._tasks.items()}
 
     def _cpu(self) -> dict[str, float | None]:
-        times = procfs.cpu_times(_record("stat"))
+        times = procfs.cpu_times(_text("stat"))
         growth = self._growths["ut"].since_last(times, time.monotonic())
         if growth is not None and sum(growth[0]) > 0:
             gained = growth[0]
@@ -115,19 +115,19 @@ class Load:
 
     def _memory(self) -> dict[str, float | None]:
         self._swap = None
-        available, swap_free, self._swap = procfs.memory(_record("meminfo"))
+        available, swap_free, self._swap = procfs.memory(_text("meminfo"))
         return {"mem": available / MB, "swp": swap_free / MB}
 
     def _paging(self) -> dict[str, float | None]:
         swap = self._swap
         if swap is None:  # asked again for the fault
-            *_, swap = procfs.memory(_record("meminfo"))
+            *_, swap = procfs.memory(_text("meminfo"))
         if swap == 0:
             return {"pg": 0.0}
-        return {"pg": self._rate("pg", procfs.swapped_pages(_text("vmstat")))}
+        return {"pg": self._rate("pg", procfs.swapped_pages(_text("vmstat", at_once=False)))}
 
     def _disks(self) -> dict[str, float | None]:
-        text = _text("diskstats")
+        text = _text("diskstats", at_once=False)
         names = procfs.block_devices(text)
         self._real = {n: self._real[n] if n in self._real else _is_real_disk(n) for n in names}
         moved = procfs.disk_bytes(text, {n for n in names if self._real[n]})
@@ -155,26 +155,17 @@ class Load:
         return {"tmp": room.f_bavail * room.f_frsize / MB}
 
 
-def _text(path: str) -> str:
-    """A file below /proc as text. Raises OSError."""
+def _text(path: str, *, at_once: bool = True) -> str:
+    """A file below /proc; `at_once`: the kernel writes all of it in one go. Raises OSError."""
     # Not by `open`, which makes twice as many system calls: with cold caches each one counts.
     file = os.open(f"{PROC}/{path}", os.O_RDONLY | os.O_CLOEXEC)
     try:
-        parts = []
-        while part := os.read(file, _CHUNK):
-            parts.append(part)
+        parts = [os.read(file, _CHUNK)]
+        while not at_once and parts[-1]:
+            parts.append(os.read(file, _CHUNK))
     finally:
         os.close(file)
     return b"".join(parts).decode("ascii", "replace")
-
-
-def _record(path: str) -> str:
-    """A file below /proc that the kernel writes in one go. Raises OSError."""
-    file = os.open(f"{PROC}/{path}", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.read(file, _CHUNK).decode("ascii", "replace")
-    finally:
-        os.close(file)
 
 
 def _is_real_disk(name: str) -> bool:
@@ -189,7 +180,7 @@ def _own_runnable() -> int:
     runnable = 0
     for task in os.listdir(f"{PROC}/self/task"):
         try:
-            runnable += procfs.task_state(_record(f"self/task/{task}/stat")) == "R"
+            runnable += procfs.task_state(_text(f"self/task/{task}/stat")) == "R"
         except OSError:
             continue  # the thread has ended
     return max(1, runnable)
@@ -198,7 +189,7 @@ def _own_runnable() -> int:
 def _agent_start() -> float:
     """Instant (CLOCK_BOOTTIME) when the agent started: it is the parent of the plugin host."""
     try:
-        ticks = procfs.start_ticks(_record(f"{os.getppid()}/stat"))
+        ticks = procfs.start_ticks(_text(f"{os.getppid()}/stat"))
     except (OSError, ValueError, LookupError):
         return time.clock_gettime(time.CLOCK_BOOTTIME)
     return ticks / os.sysconf("SC_CLK_TCK")

@@ -262,7 +262,7 @@ class Host:
         """`rest`: what it said, payload, whether threads are left."""
         said, payload, threads = rest
         if status == "leaking":
-            self.break_off("another probe left too many threads running", "another")
+            self.break_off(f"{call.job.probe} left too many threads running", "another")
             answer = Answer(status="failed", reason=reason, said=said, blame="this")
             call.on_answer(msgspec.structs.replace(answer, started=call.started))
             return
